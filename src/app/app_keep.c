@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "base/below.h"
 #include "case/answers.h"
 
 /* ---- harm ---- */
@@ -180,56 +179,20 @@ const char *app_plan_restarts(const struct app_plan *p)
 	return p->restart ? p->restart : app_plan_command(p);
 }
 
+static int check_plan(const void *plan, struct err *err)
+{
+	const struct app_plan *p = plan;
+
+	if (!p->check && !p->restart && !p->query)
+		return err_set(err, -EINVAL, "it has none of check, restart and query");
+	if (p->check && p->query)
+		return err_set(err, -EINVAL, "it has both check and query");
+	return 0;
+}
+
 int app_plan_load(const char *run, struct app_plan *out, struct err *err)
 {
-	struct app_plan p = { 0 };
-	auto_free char *shown = below_shown(run, CASE_RUN);
-	int rc = record_load(&plan_type, run, CASE_RUN, &p, err);
+	static const struct case_plan kept = { .type = &plan_type, .check = check_plan };
 
-	if (!rc && !p.check && !p.restart && !p.query)
-		rc = err_set(err, -EINVAL, "%s has none of check, restart and query", shown);
-	if (!rc && p.check && p.query)
-		rc = err_set(err, -EINVAL, "%s has both check and query", shown);
-	if (rc)
-		app_plan_release(&p);
-	else
-		*out = p;
-	return rc;
-}
-
-int app_trust(const char *run, const struct app_case *c, struct app_plan *p, bool trust,
-	      struct err *err)
-{
-	auto_free char *nested = case_nested(run, c->state);
-	const struct case_place at = { .kind = &app_kind, .run = run, .nested = nested };
-
-	return case_trust(&at, c->dir, p, trust, &p->ours, err);
-}
-
-void app_case_release(struct app_case *c)
-{
-	record_release(&finding_type, c);
-	strbuf_release(&c->said);
-	free(c->dir);
-	*c = (struct app_case){ 0 };
-}
-
-int app_case_save(const char *run, uint64_t n, const struct app_case *c, struct err *err)
-{
-	auto_free char *nested = case_nested(run, c->state);
-	const struct case_place at = { .kind = &app_kind, .run = run, .nested = nested };
-
-	return case_put_number(&at, n, c, &c->said, true, err);
-}
-
-int app_case_load(const char *dir, struct app_case *out, struct err *err)
-{
-	struct app_case c = { 0 };
-	int rc = case_get(&app_kind, dir, &c, &c.said, err);
-
-	if (rc)
-		return rc;
-	c.dir = xstrdup(dir);
-	*out = c;
-	return 0;
+	return case_plan_load(&kept, run, out, err);
 }

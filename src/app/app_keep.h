@@ -34,7 +34,7 @@ struct app_plan {
 	uint64_t outer_point, first_point;
 	bool kill;
 	bool stacks; /* the callers are in RUN/stacks */
-	bool ours;   /* this user made it, or takes it for his own; see app_trust() */
+	bool ours;   /* this user made it, or takes it for his own; see case_trust() */
 };
 
 void app_plan_release(struct app_plan *p);
@@ -60,8 +60,7 @@ const char *app_harm_words(enum app_harm h); /* a sentence without its end */
 enum app_harm app_harm_find(const char *name, size_t len);
 
 struct app_case {
-	char *dir;   /* of the finding; NULL if it is not kept yet */
-	char *state; /* the id of the crash state */
+	CASE_FINDING;
 	uint64_t point, acks;
 	uint64_t states;       /* with the same cause */
 	uint64_t shown, asked; /* so often it showed, of so many checks; 0, 0: not known */
@@ -74,19 +73,9 @@ struct app_case {
 	struct words lost;  /* events: "17", of a torn one "17 2/4" */
 	struct words after; /* the events that survived, or were acknowledged, all the same */
 	char *seen;	    /* the check's answer, in short */
-	struct strbuf said;
 };
 
-void app_case_release(struct app_case *c);
 extern const struct case_kind app_kind;
-/* case_trust(), of a plan and a finding. */
-int app_trust(const char *run, const struct app_case *c, struct app_plan *p, bool trust,
-	      struct err *err) must_check;
-
-/* The finding is on disk when this returns. */
-int app_case_save(const char *run, uint64_t n, const struct app_case *c, struct err *err)
-	must_check;
-int app_case_load(const char *dir, struct app_case *out, struct err *err) must_check;
 
 /* How far a run came. */
 struct app_summary {

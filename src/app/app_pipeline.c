@@ -38,8 +38,8 @@ struct app_whole {
 	struct vec_of(struct told_finding) told; /* by the number of the finding */
 	struct vec_of(uint64_t) numbers;	 /* of the search's findings */
 	struct app_changed changed;
-	bool made;     /* the run's directory is ours, and not one that was there */
-	size_t synced; /* files that a finding needs are on disk: 1 + restarts; 0: none */
+	bool made; /* the run's directory is ours, and not one that was there */
+	struct case_keeper keeper;
 	uint64_t explored_ns;
 	struct launcher *launcher;
 	struct answers *answers;
@@ -199,12 +199,7 @@ static void make_case(const struct app_whole *p, const struct search_found *f, s
 
 static void save_case(struct app_whole *p, uint64_t n, const struct app_case *c)
 {
-	/* With the first one, what all of them need; and again what was recorded since. */
-	int rc = p->synced > p->run.nested.n ? 0
-					     : case_run_sync(&app_kind, p->run.dir, &p->out->error);
-
-	p->synced = 1 + p->run.nested.n;
-	if (rc || app_case_save(p->run.dir, n, c, &p->out->error))
+	if (case_keep(&p->keeper, p->run.nested.n, n, c, &p->out->error))
 		p->out->summary.errors++;
 }
 
@@ -216,7 +211,7 @@ static void on_failed(void *ctx, const struct search_found *f)
 
 	make_case(p, f, &c);
 	save_case(p, p->out->summary.findings, &c);
-	app_case_release(&c);
+	case_finding_release(&app_kind, &c);
 }
 
 static void on_dropped(void *ctx)
@@ -255,7 +250,7 @@ static void on_found(void *ctx, const struct search_found *f)
 	make_case(p, f, &c);
 	save_case(p, n, &c);
 	p->o->found(p->o->ctx, &c, n);
-	app_case_release(&c);
+	case_finding_release(&app_kind, &c);
 }
 
 static void on_progress(void *ctx, const struct search_totals *t, uint64_t findings)
@@ -277,14 +272,14 @@ static void keep_counts(struct app_whole *p, const struct search_result *r)
 		struct app_case c = { 0 };
 
 		p->told.v[n].states += r->found.v[i].states;
-		if (app_case_load(dir, &c, &p->out->error))
+		if (case_get(&app_kind, dir, &c, &p->out->error))
 			continue;
 		bool same = c.states == p->told.v[n].states;
 
 		c.states = p->told.v[n].states;
 		if (!same)
 			save_case(p, n, &c);
-		app_case_release(&c);
+		case_finding_release(&app_kind, &c);
 	}
 }
 
@@ -763,6 +758,7 @@ static int run_all(struct app_whole *p, struct err *err)
 		rc = p->o->resume ? go_on(p, err) : begin(p, err);
 	if (!rc)
 		rc = answers_open(p->run.dir, &p->answers, err);
+	p->keeper = (struct case_keeper){ .kind = &app_kind, .run = p->run.dir };
 	if (!rc)
 		rc = explore(p, err);
 	answers_close(p->answers);

@@ -106,12 +106,12 @@ static int load(struct loaded *l, const char *dir, struct err *err)
 static int title(const char *dir, struct strbuf *out, struct err *err)
 {
 	struct app_case c;
-	int rc = app_case_load(dir, &c, err);
+	int rc = case_get(&app_kind, dir, &c, err);
 
 	if (rc)
 		return rc;
 	strbuf_adds(out, c.title);
-	app_case_release(&c);
+	case_finding_release(&app_kind, &c);
 	return 0;
 }
 
@@ -187,7 +187,7 @@ static int try_again(struct loaded *l, bool trust, struct verdict *v, struct err
 	struct app_run *at = &l->run;
 	/* One that did not always show is asked for as often as when it was found. */
 	uint64_t most = c->shown < c->asked ? min(c->asked, (uint64_t)REPLAYS_MAX) : 1;
-	int rc = app_trust(l->dir, c, &l->run.plan, trust, err);
+	int rc = case_trust(&app_kind, l->dir, c, &l->run.plan, trust, &l->run.plan.ours, err);
 
 	if (!rc)
 		rc = app_run_of(&l->run, c->state, &at, err);
@@ -259,7 +259,8 @@ static int export(const struct export_request *r)
 	struct loaded l = { 0 };
 	int rc = load(&l, r->dir, &err);
 
-	if (!rc && app_trust(l.dir, l.view.cases.v, &l.run.plan, r->trust, &strange))
+	if (!rc && case_trust(&app_kind, l.dir, l.view.cases.v, &l.run.plan, r->trust,
+			      &l.run.plan.ours, &strange))
 		cli_tell_strange(r->dir);
 	if (!rc)
 		rc = export_all(&l, r->output, &err);

@@ -16,7 +16,7 @@
 static void release_cases(struct pm_cases *cases)
 {
 	for (size_t i = 0; i < cases->n; i++)
-		pm_case_release(&cases->v[i]);
+		case_finding_release(&pm_kind, &cases->v[i]);
 	vec_release(cases);
 }
 
@@ -42,7 +42,7 @@ static int load_cases(const char *dir, struct pm_cases *out, struct err *err)
 
 	if (!case_is_one(dir))
 		return pm_cases_load(dir, out, err);
-	int rc = pm_case_load(dir, &c, err);
+	int rc = case_get(&pm_kind, dir, &c, err);
 	if (!rc)
 		vec_push(out, c);
 	return rc;
@@ -77,12 +77,12 @@ static int report(const char *dir, enum report_form form, struct strbuf *out, st
 static int title(const char *dir, struct strbuf *out, struct err *err)
 {
 	struct pm_case c;
-	int rc = pm_case_load(dir, &c, err);
+	int rc = case_get(&pm_kind, dir, &c, err);
 
 	if (rc)
 		return rc;
 	strbuf_adds(out, c.title);
-	pm_case_release(&c);
+	case_finding_release(&pm_kind, &c);
 	return 0;
 }
 
@@ -116,7 +116,7 @@ static int load(const char *dir, struct loaded *l, struct err *err)
 
 	if (rc)
 		return rc;
-	rc = pm_case_load(dir, &l->c, err);
+	rc = case_get(&pm_kind, dir, &l->c, err);
 	if (rc)
 		pm_run_release(&l->run);
 	return rc;
@@ -124,7 +124,7 @@ static int load(const char *dir, struct loaded *l, struct err *err)
 
 static void loaded_release(struct loaded *l)
 {
-	pm_case_release(&l->c);
+	case_finding_release(&pm_kind, &l->c);
 	pm_run_release(&l->run);
 }
 
@@ -140,7 +140,8 @@ static int replay(const struct replay_request *r)
 		return cli_usage(&cmd_replay, "--rerun: run 'outage pm' again instead");
 	if (load(r->dir, &l, &err))
 		return cli_fail(&err);
-	int rc = pm_trust(l.run.dir, &l.c, &l.run.plan, r->trust, &err);
+	int rc = case_trust(&pm_kind, l.run.dir, &l.c, &l.run.plan, r->trust, &l.run.plan.ours,
+			    &err);
 	if (!rc)
 		rc = pm_file_place(l.run.plan.file, &made, &err);
 	if (!rc)
@@ -168,7 +169,8 @@ static int export(const struct export_request *r)
 
 	if (load(r->dir, &l, &err))
 		return cli_fail(&err);
-	if (pm_trust(l.run.dir, &l.c, &l.run.plan, r->trust, &strange))
+	if (case_trust(&pm_kind, l.run.dir, &l.c, &l.run.plan, r->trust, &l.run.plan.ours,
+		       &strange))
 		cli_tell_strange(r->dir);
 	int rc = pm_export_script(&l.run, &l.c, &text, &err);
 	auto_free char *to = NULL;
@@ -200,7 +202,7 @@ static int shrink_loaded(const struct shrink_request *o, struct pm_run *run, str
 			 struct pm_shrunk *r, struct err *err)
 {
 	bool made = false;
-	int rc = pm_trust(run->dir, c, &run->plan, o->trust, err);
+	int rc = case_trust(&pm_kind, run->dir, c, &run->plan, o->trust, &run->plan.ours, err);
 
 	if (!rc)
 		rc = pm_file_place(run->plan.file, &made, err);
@@ -213,7 +215,7 @@ static int shrink_loaded(const struct shrink_request *o, struct pm_run *run, str
 			     o->dir);
 	auto_free char *dir = NULL, *name = NULL;
 	below_split(o->output, &dir, &name);
-	return rc ? rc : pm_case_put(dir, name, c, err);
+	return rc ? rc : case_put(&pm_kind, dir, name, c, err);
 }
 
 /* The small one needs the run as well, its trace and the file before it: it must lie in one. */

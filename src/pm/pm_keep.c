@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "base/below.h"
 #include "case/answers.h"
 
 #define FIELD(...) RECORD_FIELD(struct pm_plan, __VA_ARGS__)
@@ -109,76 +108,19 @@ void pm_plan_release(struct pm_plan *p)
 	record_release(&plan_type, p);
 }
 
+static int check_plan(const void *plan, struct err *err)
+{
+	const struct pm_plan *p = plan;
+
+	return !p->check == !p->dump ? err_set(err, -EINVAL, "it must have either check or dump")
+				     : 0;
+}
+
 int pm_plan_load(const char *run, struct pm_plan *out, struct err *err)
 {
-	struct pm_plan p = { 0 };
-	auto_free char *shown = below_shown(run, CASE_RUN);
-	int rc = record_load(&plan_type, run, CASE_RUN, &p, err);
+	static const struct case_plan kept = { .type = &plan_type, .check = check_plan };
 
-	if (!rc && !p.check == !p.dump)
-		rc = err_set(err, -EINVAL, "%s must have either check or dump", shown);
-	if (rc)
-		pm_plan_release(&p);
-	else
-		*out = p;
-	return rc;
-}
-
-void pm_case_release(struct pm_case *c)
-{
-	record_release(&finding_type, c);
-	strbuf_release(&c->said);
-	free(c->dir);
-	c->dir = NULL;
-}
-
-char *pm_nested_dir(const char *run, const char *id, const char **rest)
-{
-	char *end = NULL;
-	unsigned long long n = *id == 'r' ? strtoull(id + 1, &end, 10) : 0;
-
-	bool nested = end && *end == ':';
-
-	if (rest)
-		*rest = nested ? end + 1 : id;
-	return nested ? xasprintf("%s" BELOW_MARK "recovery/%llu", run, n) : NULL;
-}
-
-int pm_trust(const char *run, const struct pm_case *c, struct pm_plan *p, bool trust,
-	     struct err *err)
-{
-	auto_free char *nested = pm_nested_dir(run, c->state, NULL);
-	const struct case_place at = { &pm_kind, run, nested };
-
-	return case_trust(&at, c->dir, p, trust, &p->ours, err);
-}
-
-int pm_case_put(const char *run, const char *name, const struct pm_case *c, struct err *err)
-{
-	auto_free char *nested = pm_nested_dir(run, c->state, NULL);
-	const struct case_place at = { &pm_kind, run, nested };
-
-	return case_put(&at, name, c, &c->said, true, err);
-}
-
-int pm_case_save(const char *run, uint64_t n, const struct pm_case *c, struct err *err)
-{
-	auto_free char *nested = pm_nested_dir(run, c->state, NULL);
-	const struct case_place at = { &pm_kind, run, nested };
-
-	return case_put_number(&at, n, c, &c->said, true, err);
-}
-
-int pm_case_load(const char *dir, struct pm_case *out, struct err *err)
-{
-	struct pm_case c = { 0 };
-	int rc = case_get(&pm_kind, dir, &c, &c.said, err);
-
-	if (rc)
-		return rc;
-	c.dir = xstrdup(dir);
-	*out = c;
-	return 0;
+	return case_plan_load(&kept, run, out, err);
 }
 
 int pm_cases_load(const char *run, struct pm_cases *out, struct err *err)
@@ -187,9 +129,9 @@ int pm_cases_load(const char *run, struct pm_cases *out, struct err *err)
 	int rc = case_list(run, &dirs, err);
 
 	for (size_t i = 0; !rc && i < dirs.n; i++) {
-		struct pm_case c;
+		struct pm_case c = { 0 };
 
-		rc = pm_case_load(dirs.v[i], &c, err);
+		rc = case_get(&pm_kind, dirs.v[i], &c, err);
 		if (!rc)
 			vec_push(out, c);
 	}

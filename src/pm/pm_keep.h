@@ -42,46 +42,26 @@ struct pm_plan {
 	char *qemu;	      /* the emulator; NULL: the usual one */
 	bool stacks;
 	bool made; /* the file was not there before */
-	bool ours; /* this user made it, or takes it for his own; see pm_trust() */
+	bool ours; /* this user made it, or takes it for his own; see case_trust() */
 };
 
 void pm_plan_release(struct pm_plan *p);
 int pm_plan_load(const char *run, struct pm_plan *out, struct err *err) must_check;
 
 struct pm_case {
-	char *dir;    /* of the finding; not kept */
-	char *state;  /* the id of the crash state */
+	CASE_FINDING;
 	char *title;  /* says what is lost, or wrong */
 	char *cause;  /* "ordering: a fence is missing"; NULL: bad lines */
 	char *seen;   /* how the command ended */
 	char *detail; /* lines for people: the stores, and where they were made */
 	uint64_t point, states;
-	struct strbuf said;
 };
 
-void pm_case_release(struct pm_case *c);
 extern const struct case_kind pm_kind;
 
-/* When this returns, the case is on disk. */
-int pm_case_save(const char *run, uint64_t n, const struct pm_case *c, struct err *err) must_check;
-/* The same as NAME below the run. */
-int pm_case_put(const char *run, const char *name, const struct pm_case *c, struct err *err)
-	must_check;
 /* The findings of a run, by their numbers; to be released one by one. */
 struct pm_cases vec_of(struct pm_case);
 int pm_cases_load(const char *run, struct pm_cases *out, struct err *err) must_check;
-int pm_case_load(const char *dir, struct pm_case *out, struct err *err) must_check;
-
-/*
- * "rN:ID" is the state ID of the recovery N, which is a run of its own: its directory, to be freed.
- * NULL: the state is one of the run itself. `rest`, which may be NULL, gets ID.
- */
-char *pm_nested_dir(const char *run, const char *id, const char **rest);
-
-/* case_trust(), of a plan and a finding. */
-int pm_trust(const char *run, const struct pm_case *c, struct pm_plan *p, bool trust,
-	     struct err *err) must_check;
-
 struct pm_summary {
 	uint64_t operations, stores, flushes, fences, marks, cpus;
 	uint64_t crash_states, unique_states, checked, failing, findings, errors;

@@ -29,22 +29,12 @@ struct pm_whole {
 	uint64_t first; /* number of the findings of this process; before are those of others */
 	uint64_t early; /* the one after those that were kept before all were known */
 	uint64_t to;	/* number of the first in the end */
-	size_t synced;	/* 1 + the recoveries that are on disk; 0: nothing is */
+	struct case_keeper keeper;
 };
 
 static bool recovers(const struct pm_whole *p)
 {
 	return p->o->plan.crash & PM_CRASH_RECOVERY;
-}
-
-/* Writes to disk what findings need besides themselves, and each recovery traced since then. */
-static int sync_run(struct pm_whole *p, struct err *err)
-{
-	int rc = p->synced > p->run.n_nested ? 0 : case_run_sync(&pm_kind, p->out->dir, err);
-
-	if (!rc)
-		p->synced = 1 + p->run.n_nested;
-	return rc;
 }
 
 /* Keeps a failure that was told, so that it can be replayed whatever happens later. */
@@ -57,15 +47,13 @@ static void keep_early(struct pm_whole *p, const struct pm_failure *f)
 		return;
 	pm_failure_case(&p->run, f, &c);
 	p->out->kept = true;
-	int rc = sync_run(p, &err);
-	if (!rc)
-		rc = pm_case_save(p->out->dir, p->early, &c, &err);
+	int rc = case_keep(&p->keeper, p->run.n_nested, p->early, &c, &err);
 	/* The end may do better. */
 	if (rc)
 		log_warn("a failure is not kept yet: %s", err.msg);
 	else
 		p->early++;
-	pm_case_release(&c);
+	case_finding_release(&pm_kind, &c);
 }
 
 /* A failure is told when it is first seen; which failures are one finding is known in the end. */
@@ -170,9 +158,9 @@ static int save_cases(struct pm_whole *p, const struct pm_cases *cases, struct e
 	size_t n = min(cases->n, (size_t)KEEP_MAX);
 
 	p->out->kept |= n;
-	int rc = n ? sync_run(p, err) : 0;
+	int rc = 0;
 	for (size_t i = 0; i < n; i++) {
-		int saved = pm_case_save(p->out->dir, p->early + i, &cases->v[i], err);
+		int saved = case_keep(&p->keeper, p->run.n_nested, p->early + i, &cases->v[i], err);
 
 		rc = rc ? rc : saved;
 	}
@@ -192,7 +180,7 @@ static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct e
 	for (size_t i = 0; i < cases.n; i++) {
 		if (i < KEEP_MAX)
 			p->o->found(p->o->ctx, &cases.v[i], p->to + i, !rc);
-		pm_case_release(&cases.v[i]);
+		case_finding_release(&pm_kind, &cases.v[i]);
 	}
 	vec_release(&cases);
 	return rc;
@@ -429,6 +417,7 @@ static int run_all(struct pm_whole *p, struct err *err)
 
 	if (!rc)
 		rc = answers_open(p->out->dir, &p->run.answers, err);
+	p->keeper = (struct case_keeper){ .kind = &pm_kind, .run = p->out->dir };
 	if (!rc)
 		rc = explore(p, err);
 	if (rc && p->out->dir && !p->o->resume && !p->out->kept)

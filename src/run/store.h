@@ -139,10 +139,11 @@ int store_load(const char *dir, struct stored_case *out, struct err *err) must_c
 int store_trust(struct stored_case *c, const struct workload *script, bool trust, struct err *err)
 	must_check;
 /*
- * The mark of a case in a directory that holds all of it but the file "case", which is going to
- * hold `text`; and whether it fits: `base` as that file says. For who keeps cases of his own.
+ * case_finish() of a case that needs no image elsewhere; and whether its mark fits: `base` as the
+ * file "case" says. For who keeps cases of his own.
  */
-int store_mark(const char *dir, const struct strbuf *text, struct err *err) must_check;
+int store_finish(const char *dir, const struct strbuf *text, bool marked, struct err *err)
+	must_check;
 int store_verify(const char *dir, const char *base, struct err *why) must_check;
 void stored_case_release(struct stored_case *c);
 /* Whether a checker of this machine reads its disk when it is shown again. */
