@@ -37,6 +37,11 @@ enum app_harm app_harm_find(const char *name, size_t len)
 	return APP_HARM_END;
 }
 
+bool app_harm_known(const char *name)
+{
+	return app_harm_find(name, strlen(name)) != APP_HARM_END;
+}
+
 static int set_harm(void *member, const char *value, struct err *err)
 {
 	enum app_harm h = app_harm_find(value, strlen(value));
@@ -76,6 +81,7 @@ static const struct record_field plan_fields[] = {
 	      .otherwise = APP_CRASH_REORDER),
 	FIELD("recoveries", TRUST_HARMLESS, NUMBER, recoveries, .otherwise = 16),
 	FIELD("findings", TRUST_HARMLESS, NUMBER, limit),
+	FIELD("suppress", TRUST_HARMLESS, PROSE, suppress),
 	FIELD("stacks", TRUST_HARMLESS, FLAG, stacks),
 	FIELD("note", TRUST_HARMLESS, LIST, notes, .option = ""),
 	FIELD("root-ino", TRUST_HARMLESS, NUMBER, root_ino, .option = ""),
@@ -113,6 +119,7 @@ static const struct record_field summary_fields[] = {
 	FIELD("unique-states", TRUST_HARMLESS, NUMBER, unique_states),
 	FIELD("checked", TRUST_HARMLESS, NUMBER, checked),
 	FIELD("findings", TRUST_HARMLESS, NUMBER, findings),
+	FIELD("suppressed", TRUST_HARMLESS, NUMBER, suppressed),
 	FIELD("unexplained", TRUST_HARMLESS, NUMBER, unexplained),
 	FIELD("failing", TRUST_HARMLESS, NUMBER, failing),
 	FIELD("patterns", TRUST_HARMLESS, NUMBER, patterns),
@@ -158,6 +165,24 @@ const struct case_kind app_kind = {
 	.finding_mark = "app-case",
 	.links_trace = true,
 };
+
+char *app_case_cluster(const struct app_case *c)
+{
+	struct strbuf out = STRBUF_INIT;
+
+	strbuf_addf(&out, "%s: ", app_harm_name(c->harm));
+	for (const char *at = c->title; *at; at++) {
+		size_t digits = at == c->title || at[-1] == ' ' ? strspn(at, "0123456789") : 0;
+
+		if (digits && strchr(" ,:;", at[digits])) {
+			strbuf_addch(&out, 'N');
+			at += digits - 1;
+		} else {
+			strbuf_addch(&out, *at);
+		}
+	}
+	return strbuf_detach(&out);
+}
 
 void app_plan_release(struct app_plan *p)
 {

@@ -27,6 +27,7 @@ struct app_plan {
 	uint64_t recoveries; /* as --recoveries says */
 	uint64_t limit;	     /* findings; 0: no limit */
 	struct words notes;  /* of the recording, for people */
+	char *suppress;	     /* rules (case/suppress.h), or NULL */
 	uint64_t root_ino;   /* of the directory in the trace */
 	/* Of a restart: the state that it came after, of how many events; and where its own begin.
 	 */
@@ -57,6 +58,7 @@ enum app_harm {
 
 const char *app_harm_name(enum app_harm h);  /* "silent-loss" */
 const char *app_harm_words(enum app_harm h); /* a sentence without its end */
+bool app_harm_known(const char *name);
 enum app_harm app_harm_find(const char *name, size_t len);
 
 struct app_case {
@@ -75,11 +77,17 @@ struct app_case {
 	char *seen;	    /* the check's answer, in short */
 };
 
+/*
+ * "HARM: TITLE", as rules that suppress it name it, to be freed. For a number that stands alone
+ * there is "N", as the numbers of operations differ from run to run.
+ */
+char *app_case_cluster(const struct app_case *c);
 extern const struct case_kind app_kind;
 
 /* How far a run came. */
 struct app_summary {
 	uint64_t operations, acks, crash_states, unique_states, checked, findings, failing, errors;
+	uint64_t suppressed;	    /* findings that a rule names */
 	uint64_t unexplained;	    /* findings whose cause is not known */
 	uint64_t patterns, covered; /* of operations; cover.h */
 	double elapsed_s, left_out;

@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "case/given.h"
+#include "case/suppress.h"
 
 enum { END_CHECKS = 3 };
 
@@ -43,6 +44,7 @@ struct app_whole {
 	uint64_t explored_ns;
 	struct launcher *launcher;
 	struct answers *answers;
+	struct suppress suppress;
 };
 
 static bool recovers(const struct app_whole *p)
@@ -231,6 +233,31 @@ static uint64_t find_told(const struct app_whole *p, const char *cause)
 	return UINT64_MAX;
 }
 
+static bool is_suppressed(const struct app_whole *p, const struct app_case *c)
+{
+	auto_free char *cluster = app_case_cluster(c);
+
+	return suppress_names(&p->suppress, p->o->plan.profile, cluster);
+}
+
+/* A finding that is none of its own, but belongs to number `n`, or to none (UINT64_MAX). */
+static void join(struct app_whole *p, uint64_t n)
+{
+	vec_push(&p->numbers, n);
+	on_dropped(p);
+}
+
+static void add_finding(struct app_whole *p, const struct app_case *c, const char *cause)
+{
+	uint64_t n = p->out->summary.findings++;
+
+	vec_push(&p->numbers, n);
+	vec_push(&p->told,
+		 (struct told_finding){ 0, cause ? xstrdup(cause) : NULL, p->at != &p->run });
+	save_case(p, n, c);
+	p->o->found(p->o->ctx, c, n);
+}
+
 static void on_found(void *ctx, const struct search_found *f)
 {
 	struct app_whole *p = ctx;
@@ -239,17 +266,16 @@ static void on_found(void *ctx, const struct search_found *f)
 	struct app_case c;
 
 	if (n != UINT64_MAX) {
-		vec_push(&p->numbers, n);
-		on_dropped(p);
+		join(p, n);
 		return;
 	}
-	n = p->out->summary.findings++;
-	vec_push(&p->numbers, n);
-	vec_push(&p->told,
-		 (struct told_finding){ 0, cause ? xstrdup(cause) : NULL, p->at != &p->run });
 	make_case(p, f, &c);
-	save_case(p, n, &c);
-	p->o->found(p->o->ctx, &c, n);
+	if (is_suppressed(p, &c)) {
+		p->out->summary.suppressed++;
+		join(p, UINT64_MAX);
+	} else {
+		add_finding(p, &c, cause);
+	}
 	case_finding_release(&app_kind, &c);
 }
 
@@ -267,6 +293,9 @@ static void keep_counts(struct app_whole *p, const struct search_result *r)
 {
 	for (size_t i = 0; i < r->found.n; i++) {
 		uint64_t n = p->numbers.v[i];
+
+		if (n == UINT64_MAX)
+			continue;
 		auto_free char *dir =
 			xasprintf("%s/findings/%llu", p->run.dir, (unsigned long long)n);
 		struct app_case c = { 0 };
@@ -371,7 +400,7 @@ static void check_tried(struct app_whole *p)
 {
 	struct app_summary *s = &p->out->summary;
 
-	p->out->untried = !s->checked && !s->findings && !s->errors;
+	p->out->untried = !s->checked && !s->findings && !s->suppressed && !s->errors;
 	s->errors += p->out->untried;
 }
 
@@ -758,6 +787,8 @@ static int run_all(struct app_whole *p, struct err *err)
 		rc = p->o->resume ? go_on(p, err) : begin(p, err);
 	if (!rc)
 		rc = answers_open(p->run.dir, &p->answers, err);
+	if (!rc)
+		rc = suppress_of_plan(p->o->plan.suppress, &p->suppress, err);
 	p->keeper = (struct case_keeper){ .kind = &app_kind, .run = p->run.dir };
 	if (!rc)
 		rc = explore(p, err);
@@ -777,6 +808,7 @@ int app_pipeline(struct app_asked *asked, struct app_outcome *out, struct err *e
 		free(p.told.v[i].cause);
 	vec_release(&p.told);
 	vec_release(&p.numbers);
+	suppress_release(&p.suppress);
 	app_changed_release(&p.changed);
 	posix_log_release(&p.log);
 	app_run_release(&p.run);

@@ -7,6 +7,7 @@
 #include "app/app_words.h"
 #include "base/below.h"
 #include "base/io.h"
+#include "case/suppress.h"
 #include "cli/kind.h"
 #include "report/app_report.h"
 
@@ -115,6 +116,16 @@ static int title(const char *dir, struct strbuf *out, struct err *err)
 	return 0;
 }
 
+static void add_rules(const struct app_view *v, struct strbuf *out)
+{
+	for (size_t i = 0; i < v->cases.n; i++) {
+		auto_free char *cluster = app_case_cluster(&v->cases.v[i]);
+		auto_free char *why = xasprintf("%llu %s", COUNT_S(v->cases.v[i].states, "state"));
+
+		suppress_add_rule(cluster, v->plan->profile, why, out);
+	}
+}
+
 static int report(const char *dir, enum report_form form, struct strbuf *out, struct err *err)
 {
 	struct loaded l;
@@ -122,7 +133,9 @@ static int report(const char *dir, enum report_form form, struct strbuf *out, st
 	int rc = load(&l, dir, err);
 
 	json_init(&j, out, true);
-	if (!rc)
+	if (!rc && form == REPORT_SUPPRESSIONS)
+		add_rules(&l.view, out);
+	else if (!rc)
 		rc = form == REPORT_HTML   ? app_report_html(&l.view, out, err)
 		     : form == REPORT_JSON ? app_report_json(&l.view, &j, err)
 					   : app_report_text(&l.view, out, err);

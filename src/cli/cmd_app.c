@@ -8,6 +8,7 @@
 #include "app/app_pipeline.h"
 #include "app/app_words.h"
 #include "base/signals.h"
+#include "case/suppress.h"
 #include "cli/cli.h"
 #include "cli/groups.h"
 #include "cli/kind.h"
@@ -101,11 +102,11 @@ static void print_json(const struct app *a)
 		 KV("crash_states", s->crash_states), KV("unique_states", s->unique_states),
 		 KV("checked", s->checked), KV("patterns", s->patterns),
 		 KV("patterns_covered", s->covered), KV("failing", s->failing),
-		 KV("findings", s->findings), KV("unexplained", s->unexplained),
-		 KV("errors", s->errors), KV("elapsed_s", s->elapsed_s),
-		 KV("budget_hit", s->budget_hit), KV("left_out", s->left_out),
-		 KV("recovery_ways", s->recovery_ways), KV("recoveries", s->recoveries),
-		 KV("recoveries_tried", s->recoveries_tried),
+		 KV("findings", s->findings), KV("suppressed", s->suppressed),
+		 KV("unexplained", s->unexplained), KV("errors", s->errors),
+		 KV("elapsed_s", s->elapsed_s), KV("budget_hit", s->budget_hit),
+		 KV("left_out", s->left_out), KV("recovery_ways", s->recovery_ways),
+		 KV("recoveries", s->recoveries), KV("recoveries_tried", s->recoveries_tried),
 		 KV("recovery_states", s->recovery_states),
 		 KV("recovery_left_out", s->recovery_left_out));
 	json_kv_array(&j, "notes");
@@ -150,6 +151,8 @@ static void print_text(const struct app *a)
 		       "%llu crash states of them checked, up to %.15g left out\n",
 		       COUNT_S(s->recovery_ways, "way"), llu(s->recoveries),
 		       llu(s->recoveries_tried), llu(s->recovery_states), s->recovery_left_out);
+	if (s->suppressed)
+		printf("%llu %s suppressed\n", COUNT(s->suppressed, "finding is", "findings are"));
 	if (!s->findings && !s->checked)
 		printf("nothing was tried\n");
 	else if (!s->findings)
@@ -216,6 +219,11 @@ static int parse_unit(void *at, const char *arg, struct err *err)
 	return 0;
 }
 
+static int take_suppress(void *text, const char *arg, struct err *err)
+{
+	return suppress_add_file(text, arg, app_harm_known, err);
+}
+
 #define AT(member) OPT_AT(struct app, member)
 static const struct opt options[] = {
 	{ OPT_ARGUMENT, .arg = "DIR", .hint = HINT_DIR,
@@ -257,6 +265,7 @@ static const struct opt options[] = {
 		      .otherwise = "20000"),
 	OPTION_SEED("what is drawn at random beyond the budget", AT(asked.plan.seed), .rare = true),
 	OPTION_FINDINGS("stop after so many", AT(asked.plan.limit)),
+	OPTION_SUPPRESS(AT(asked.plan.suppress), .call = take_suppress),
 	{ OPT_SECTION, .help = "The run" },
 	OPTION_TIME(AT(asked.time_ns)),
 	OPTION_TIMEOUT("for the run and for each check", AT(asked.plan.timeout_ms), .unit = 1000000,

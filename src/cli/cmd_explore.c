@@ -12,12 +12,14 @@
 #include "cli/explore_kept.h"
 #include "cli/groups.h"
 #include "explore/explore_plan.h"
+#include "case/suppress.h"
 #include "run/run.h"
 
 struct explore {
 	struct explore_plan plan;
 	struct explore_opts o;
 	struct inputs inputs;
+	struct suppress suppress;
 	const char *inputs_file, *output, *coverage, *replay, *resume;
 	struct target_line lines[SIDES_MAX]; /* the target's, and those of references, by place */
 	struct target_opts references[SIDES_MAX];
@@ -172,10 +174,11 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 	json_adopted(&j, r);
 	json_kvs(&j, KV("abandoned", r->abandoned), KV("crash_states", r->crash_states),
 		 KV("findings", r->findings), KV("findings_before", e->before),
-		 KV("cut_short", r->cut_short), KV("errors", r->errors), KV("elapsed_s", elapsed),
-		 KV("depth_max", r->depth_max), KV("omission", r->omission),
-		 KV("bytes_per_state", r->bytes_per_state), KV("partitions_exercised", sum.parts),
-		 KV("partitions", sum.all_parts), KV("combinations_exercised", sum.combinations),
+		 KV("suppressed", r->suppressed), KV("cut_short", r->cut_short),
+		 KV("errors", r->errors), KV("elapsed_s", elapsed), KV("depth_max", r->depth_max),
+		 KV("omission", r->omission), KV("bytes_per_state", r->bytes_per_state),
+		 KV("partitions_exercised", sum.parts), KV("partitions", sum.all_parts),
+		 KV("combinations_exercised", sum.combinations),
 		 KV("combinations", sum.all_combinations), KV("errors_exercised", sum.errors),
 		 KV("exhausted", r->exhausted));
 	cli_json_end(&j);
@@ -184,7 +187,7 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 /* Whether it ended without having done anything, although there was something to do. */
 static bool tried_nothing(const struct explore_result *r)
 {
-	return !r->operations && !r->findings && !r->exhausted;
+	return !r->operations && !r->findings && !r->suppressed && !r->exhausted;
 }
 
 /* Or no crash, although that was asked for. */
@@ -221,6 +224,8 @@ static void check_tried(struct explore *e, struct explore_result *r)
 
 static void print_findings(const struct explore *e, const struct explore_result *r)
 {
+	if (r->suppressed)
+		printf("%llu %s suppressed\n", COUNT(r->suppressed, "finding is", "findings are"));
 	if (r->findings)
 		printf("%llu %s, kept in %s\n", COUNT_S(r->findings, "finding"), e->dir);
 	else if (tried_nothing(r))
@@ -408,7 +413,10 @@ static int run_explore(struct explore *e)
 	e->o.progress = on_progress;
 	e->terminal = isatty(STDERR_FILENO) && !e->json;
 	e->start_ns = util_now_ns();
-	int rc = explore_run(&e->o, r, &err);
+	e->o.suppress = &e->suppress;
+	int rc = suppress_of_plan(e->plan.suppress, &e->suppress, &err);
+	if (!rc)
+		rc = explore_run(&e->o, r, &err);
 	double elapsed = (double)(util_now_ns() - e->start_ns) / 1e9;
 	clear_line(e);
 	if (!rc)
@@ -452,10 +460,21 @@ static int take_inputs(struct explore *e, const char *arg, struct err *err)
 	return rc ? rc : explore_plan_set(&e->plan, "inputs", strbuf_str(&text), err);
 }
 
+/* The same: what files have is one text of rules. */
+static int take_suppress(struct explore *e, const char *arg, struct err *err)
+{
+	auto_free char *rules = e->plan.suppress ? xstrdup(e->plan.suppress) : NULL;
+	int rc = suppress_add_file(&rules, arg, finding_kind_known, err);
+
+	return rc || !rules ? rc : explore_plan_set(&e->plan, "suppress", rules, err);
+}
+
 static int take_plan(void *into, const struct opt *o, const char *arg, struct err *err)
 {
 	struct explore *e = into;
 
+	if (streq(o->name, "suppress"))
+		return take_suppress(e, arg, err);
 	if (streq(o->name, "inputs"))
 		return take_inputs(e, arg, err);
 	return explore_plan_set(&e->plan, o->name, arg ? arg : "yes", err);
@@ -604,6 +623,7 @@ static void release(void *given)
 
 	explore_plan_release(&e->plan);
 	inputs_release(&e->inputs);
+	suppress_release(&e->suppress);
 	free(e->dir);
 }
 

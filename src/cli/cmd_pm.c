@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/signals.h"
 #include "base/words.h"
+#include "case/suppress.h"
 #include "check/semantic.h"
 #include "cli/cli.h"
 #include "cli/groups.h"
@@ -123,7 +124,8 @@ static void print_json(const struct pm *p)
 		 KV("flushes", s->flushes), KV("fences", s->fences), KV("marks", s->marks),
 		 KV("cpus", s->cpus), KV("crash_states", s->crash_states),
 		 KV("unique_states", s->unique_states), KV("checked", s->checked),
-		 KV("failing", s->failing), KV("findings", s->findings), KV("errors", s->errors),
+		 KV("failing", s->failing), KV("findings", s->findings),
+		 KV("suppressed", s->suppressed), KV("errors", s->errors),
 		 KV("elapsed_s", elapsed(p)), KV("budget_hit", (bool)s->budget_hit),
 		 KV("left_out", s->left_out), KV("known", s->known), KV("dropped", s->dropped),
 		 KV("copies_not_cut", s->copies), KV("granularity", p->asked.plan.granularity),
@@ -205,6 +207,8 @@ static void print_text(const struct pm *p)
 		printf("traced by calls of libpmem: stores are known when the next call is made, "
 		       "flush instructions of the program's own are not seen, nor is what a forked "
 		       "process calls\n");
+	if (s->suppressed)
+		printf("%llu %s suppressed\n", COUNT(s->suppressed, "finding is", "findings are"));
 	if (!s->findings)
 		printf(s->checked ? "nothing found\n" : "nothing was tried\n");
 	else
@@ -282,6 +286,11 @@ static int parse_file(void *file, const char *given, struct err *err)
 	return 0;
 }
 
+static int take_suppress(void *text, const char *arg, struct err *err)
+{
+	return suppress_add_file(text, arg, pm_cause_known, err);
+}
+
 #define AT(member) OPT_AT(struct pm, member)
 static const struct opt options[] = {
 	{ OPT_ARGUMENT, .arg = "PROGRAM", .hint = HINT_FILE,
@@ -324,6 +333,7 @@ static const struct opt options[] = {
 	{ OPT_COUNT, "enough", 0, "N", AT(asked.plan.enough), .rare = true, .otherwise = "32",
 	  .help = "failures for one reason at one crash point, after which only some of its states "
 		  "are checked; 0: check all" },
+	OPTION_SUPPRESS(AT(asked.plan.suppress), .call = take_suppress),
 	{ OPT_SECTION, .help = "The run" },
 	OPTION_TIME(AT(asked.time_ns)),
 	OPTION_TIMEOUT("for the run and for each check", AT(asked.plan.timeout_ms), .unit = 1000000,

@@ -631,8 +631,7 @@ static const struct opt options[] = {
 	{ OPT_FLAG, "tune", 0, NULL, AT(tune), .rare = true,
 	  .help = "while it runs, lower the console's log level and raise the priority of "
 		  "kthreadd, on the whole machine" },
-	{ OPT_CALL, "suppress", 0, "FILE", AT(suppress), .call = take_suppress, .hint = HINT_FILE,
-	  .help = "findings that are known: counted apart, and not kept" },
+	OPTION_SUPPRESS(AT(suppress), .call = take_suppress),
 	OPTION_OUTPUT(AT(output)),
 	OPTION_RESUME(AT(resume)),
 	OPTION_TRUST(AT(trust), .rare = true),
@@ -666,6 +665,7 @@ static void init(void *test)
 
 	t->jobs = 2 * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
 	t->progress.fd = -1;
+	t->suppress.is_kind = finding_kind_known;
 	plan_init(&t->plan);
 	supply_init(&t->source);
 }

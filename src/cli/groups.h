@@ -45,6 +45,9 @@ void list_pm_models(struct strbuf *out);
 #define OPTION_OUTPUT(...) \
 	{ OPT_TEXT, "output", 'o', "DIR", __VA_ARGS__, .hint = HINT_FILE, \
 	  .help = "where to keep what is found; default: below ./outage-runs" }
+#define OPTION_SUPPRESS(...) \
+	{ OPT_CALL, "suppress", 0, "FILE", __VA_ARGS__, .hint = HINT_FILE, \
+	  .help = "findings that are known: counted apart, and not kept" }
 #define OPTION_RESUME(...) \
 	{ OPT_TEXT, "resume", 0, "RUN", __VA_ARGS__, .hint = HINT_DIR, \
 	  .help = "go on with a run that was interrupted, with its options" }

@@ -35,7 +35,6 @@ enum report_form { REPORT_TEXT, REPORT_JSON, REPORT_HTML, REPORT_SUPPRESSIONS };
 
 struct case_ops {
 	const char *name; /* as in "pm-run" and "pm-case" */
-	bool suppresses;  /* its findings have suppressions */
 	/* One line about a finding. */
 	int (*title)(const char *dir, struct strbuf *out, struct err *err);
 	/* A report of a run, or of one finding. */

@@ -7,6 +7,7 @@
 
 #include "base/below.h"
 #include "base/io.h"
+#include "case/suppress.h"
 #include "cli/kind.h"
 #include "pm/file.h"
 #include "pm/pm_keep.h"
@@ -48,6 +49,16 @@ static int load_cases(const char *dir, struct pm_cases *out, struct err *err)
 	return rc;
 }
 
+static void add_rules(const struct pm_plan *plan, const struct pm_cases *cases, struct strbuf *out)
+{
+	for (size_t i = 0; i < cases->n; i++) {
+		auto_free char *cluster = pm_case_cluster(&cases->v[i]);
+		auto_free char *why = xasprintf("%llu %s", COUNT_S(cases->v[i].states, "state"));
+
+		suppress_add_rule(cluster, plan->program, why, out);
+	}
+}
+
 static int report(const char *dir, enum report_form form, struct strbuf *out, struct err *err)
 {
 	auto_free char *run = case_is_one(dir) ? below_run_of(dir) : xstrdup(dir);
@@ -65,6 +76,8 @@ static int report(const char *dir, enum report_form form, struct strbuf *out, st
 		rc = load_cases(dir, &cases, err);
 	if (!rc && form == REPORT_HTML)
 		rc = report_html(run, version, s, &cases, out, err);
+	else if (!rc && form == REPORT_SUPPRESSIONS)
+		add_rules(&plan, &cases, out);
 	else if (!rc && form == REPORT_JSON)
 		pm_report_json(&plan, version, s, &cases, out);
 	else if (!rc)

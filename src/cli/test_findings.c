@@ -161,7 +161,6 @@ int test_shrink(const struct shrink_request *r)
 
 const struct case_ops kind_test = {
 	.name = "test",
-	.suppresses = true,
 	.title = test_title,
 	.report = report,
 	.replay = test_replay,

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "case/answers.h"
+#include "check/semantic.h"
 
 #define FIELD(...) RECORD_FIELD(struct pm_plan, __VA_ARGS__)
 static const struct record_field plan_fields[] = {
@@ -34,6 +35,7 @@ static const struct record_field plan_fields[] = {
 	FIELD("recoveries", TRUST_HARMLESS, NUMBER, recoveries, .otherwise = 16),
 	FIELD("trace-limit", TRUST_HARMLESS, NUMBER, trace_limit),
 	FIELD("qemu", TRUST_COMMAND, PROSE, qemu),
+	FIELD("suppress", TRUST_HARMLESS, PROSE, suppress),
 	FIELD("stacks", TRUST_HARMLESS, FLAG, stacks),
 	FIELD("made", TRUST_HARMLESS, FLAG, made, .option = ""),
 };
@@ -78,6 +80,7 @@ static const struct record_field summary_fields[] = {
 	FIELD("known", TRUST_HARMLESS, NUMBER, known),
 	FIELD("copies", TRUST_HARMLESS, NUMBER, copies),
 	FIELD("dropped", TRUST_HARMLESS, NUMBER, dropped),
+	FIELD("suppressed", TRUST_HARMLESS, NUMBER, suppressed),
 };
 #undef FIELD
 
@@ -102,6 +105,21 @@ const struct case_kind pm_kind = {
 	.made = made,
 	.finding_mark = "pm-case",
 };
+
+/* A finding without a cause is of bad lines. */
+char *pm_case_cluster(const struct pm_case *c)
+{
+	const char *cause = c->cause ? c->cause : "media";
+
+	return xasprintf("%.*s: %s", (int)strcspn(cause, ":"), cause, c->title);
+}
+
+bool pm_cause_known(const char *name)
+{
+	return streq(name, "media") || streq(name, semantic_cause_name(SEMANTIC_ORDERING)) ||
+	       streq(name, semantic_cause_name(SEMANTIC_LOGIC)) ||
+	       streq(name, semantic_cause_name(SEMANTIC_TEARING));
+}
 
 void pm_plan_release(struct pm_plan *p)
 {

@@ -40,6 +40,7 @@ struct pm_plan {
 	uint64_t recoveries;  /* as --recoveries says */
 	uint64_t trace_limit; /* bytes; 0: as the tracer has it */
 	char *qemu;	      /* the emulator; NULL: the usual one */
+	char *suppress;	      /* rules (case/suppress.h), or NULL */
 	bool stacks;
 	bool made; /* the file was not there before */
 	bool ours; /* this user made it, or takes it for his own; see case_trust() */
@@ -57,6 +58,9 @@ struct pm_case {
 	uint64_t point, states;
 };
 
+/* "CAUSE: TITLE", as rules that suppress it name it; to be freed. */
+char *pm_case_cluster(const struct pm_case *c);
+bool pm_cause_known(const char *name);
 extern const struct case_kind pm_kind;
 
 /* The findings of a run, by their numbers; to be released one by one. */
@@ -68,9 +72,10 @@ struct pm_summary {
 	uint64_t left_out, elapsed_ms, budget_hit;
 	uint64_t media_states, recoveries, recoveries_tried, recovery_states;
 	uint64_t pruned, reads_traced, reads_whole;
-	uint64_t known;	  /* states that were left out, as they fail for a known reason */
-	uint64_t copies;  /* not cut at every line */
-	uint64_t dropped; /* failing states that no finding was made of, as they were too many */
+	uint64_t known;	     /* states that were left out, as they fail for a known reason */
+	uint64_t suppressed; /* findings that a rule names */
+	uint64_t copies;     /* not cut at every line */
+	uint64_t dropped;    /* failing states that no finding was made of, as they were too many */
 };
 
 #endif

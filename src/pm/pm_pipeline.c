@@ -12,6 +12,7 @@
 #include "base/below.h"
 #include "base/log.h"
 #include "case/given.h"
+#include "case/suppress.h"
 #include "pm/file.h"
 #include "pm/pm_record.h"
 #include "pm/reads.h"
@@ -167,6 +168,27 @@ static int save_cases(struct pm_whole *p, const struct pm_cases *cases, struct e
 	return rc ? rc : replace_early(p, n, err);
 }
 
+/* Cases that a rule names are counted apart, and are no findings. */
+static int leave_out_known(struct pm_whole *p, struct pm_cases *cases, struct err *err)
+{
+	struct suppress known = { 0 };
+	int rc = suppress_of_plan(p->o->plan.suppress, &known, err);
+	size_t n = 0;
+
+	for (size_t i = 0; i < cases->n; i++) {
+		auto_free char *cluster = pm_case_cluster(&cases->v[i]);
+
+		if (suppress_names(&known, p->o->plan.program, cluster))
+			case_finding_release(&pm_kind, &cases->v[i]);
+		else
+			cases->v[n++] = cases->v[i];
+	}
+	p->out->summary.suppressed = cases->n - n;
+	cases->n = n;
+	suppress_release(&known);
+	return rc;
+}
+
 static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct err *err)
 {
 	struct pm_cases cases = { 0 };
@@ -175,8 +197,10 @@ static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct e
 		pm_judge_dumps(&p->run, &found->failures, &cases, &p->out->summary.failing);
 	else
 		pm_cluster(&p->run, &found->failures, &cases);
+	int rc = leave_out_known(p, &cases, err);
 	p->out->summary.findings = cases.n;
-	int rc = save_cases(p, &cases, err);
+	if (!rc)
+		rc = save_cases(p, &cases, err);
 	for (size_t i = 0; i < cases.n; i++) {
 		if (i < KEEP_MAX)
 			p->o->found(p->o->ctx, &cases.v[i], p->to + i, !rc);
@@ -270,7 +294,7 @@ static void recover_again(struct pm_whole *p, const struct pm_search_opts *searc
 static void check_tried(struct pm_whole *p)
 {
 	p->out->untried = !p->out->summary.checked && !p->out->summary.findings &&
-			  !p->out->summary.errors;
+			  !p->out->summary.suppressed && !p->out->summary.errors;
 	p->out->summary.errors += p->out->untried;
 }
 

@@ -437,3 +437,15 @@ char *store_cluster(enum finding_kind kind, const struct workload *w, size_t ope
 	assert(out.len < CLUSTER_MAX); /* S3 */
 	return strbuf_detach(&out);
 }
+
+bool store_suppressed(const struct suppress *rules, const char *target,
+		      const struct findings *problems, const struct workload *w, size_t operation)
+{
+	for (size_t i = 0; i < problems->n; i++) {
+		auto_free char *cluster = store_cluster(problems->v[i].kind, w, operation);
+
+		if (!suppress_names(rules, target, cluster))
+			return false;
+	}
+	return true;
+}

@@ -30,6 +30,7 @@
 #define RUN_STORE_H
 
 #include "case/dir.h"
+#include "case/suppress.h"
 #include "run/run.h"
 
 /* Read-only first, and then made writable. */
@@ -173,5 +174,8 @@ int store_text(const struct stored_case *c, const char *name, struct strbuf *out
  * not named. A text that is too long is cut, and a hash of it added.
  */
 char *store_cluster(enum finding_kind kind, const struct workload *w, size_t operation);
+/* Whether rules name each of the problems in that way: a rule hides nothing else. */
+bool store_suppressed(const struct suppress *rules, const char *target,
+		      const struct findings *problems, const struct workload *w, size_t operation);
 
 #endif

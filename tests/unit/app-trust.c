@@ -28,6 +28,7 @@ static const struct trust_key of_plan[] = {
 	{ "recoveries", TRUST_HARMLESS },
 	{ "findings", TRUST_HARMLESS },
 	{ "note", TRUST_HARMLESS },
+	{ "suppress", TRUST_HARMLESS },
 	{ "root-ino", TRUST_HARMLESS },
 	{ "outer-state", TRUST_HARMLESS },
 	{ "outer-point", TRUST_HARMLESS },

@@ -27,6 +27,7 @@ static const struct trust_key of_plan[] = {
 	{ "alphabet", TRUST_HARMLESS },
 	{ "round", TRUST_HARMLESS },
 	{ "inputs", TRUST_HARMLESS },
+	{ "suppress", TRUST_HARMLESS },
 	{ "dist", TRUST_HARMLESS },
 	{ "strategy", TRUST_HARMLESS },
 	{ "compare-every", TRUST_HARMLESS },

@@ -35,6 +35,7 @@ static const struct trust_key of_plan[] = {
 	{ "qemu", TRUST_COMMAND },
 	{ "stacks", TRUST_HARMLESS },
 	{ "made", TRUST_HARMLESS },
+	{ "suppress", TRUST_HARMLESS },
 };
 
 static const struct trust_key of_case[] = {
