@@ -18,10 +18,13 @@ options() { prints $1 --help all | sed -n 's/^  \(-., \|    \)\(--[a-z-]*[a-z]\)
 
 # ---- help ----
 
+fits() { [ "$(wc -l <out)" -le 40 ] && ! grep -q '.\{81\}' out; }
+check 'the help of the program fits on a screen' eval 'status 0 --help && fits'
+check 'that of a command with others below it, too' eval 'status 0 trace --help && fits && grep -q "^  graph " out'
 for command in "${commands[@]}"; do
 	# shellcheck disable=SC2086 # a subcommand is two words
 	check "$command --help" eval 'status 0 $command --help && head -n 1 out | grep -q "^usage: outage $command"'
-	check '... fits on a screen' eval '[ "$(wc -l <out)" -le 55 ] && ! grep -q ".\{90\}" out'
+	check '... fits on a screen' fits
 	# shellcheck disable=SC2086
 	check '... and is the same after other words' eval 'cp out before && { [ "$command" = ack ] || [ "$command" = mark ] ||
 		{ status 0 $command --help nothing && cmp -s out before; }; }'

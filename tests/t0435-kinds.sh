@@ -79,7 +79,6 @@ check 'app: several are listed' lists 0 'title 0 of two lines' 1 'title 1 of two
 rm -rf r/findings/1
 check 'app: the only one is taken' eval 'gives 2 shrink r && grep -q "r/findings/0 is small already" err'
 check 'app: which is not run again' eval 'gives 2 replay r --rerun; grep -q "run .outage app. again" err'
-check 'app: it has no suppressions' eval 'gives 2 report r --suppressions; grep -q "outage app has no suppressions" err'
 pm_run
 of_program pm 0
 of_program pm 1

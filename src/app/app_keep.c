@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "base/below.h"
+#include "case/answers.h"
 
 /* ---- harm ---- */
 
@@ -37,6 +37,11 @@ enum app_harm app_harm_find(const char *name, size_t len)
 	return APP_HARM_END;
 }
 
+bool app_harm_known(const char *name)
+{
+	return app_harm_find(name, strlen(name)) != APP_HARM_END;
+}
+
 static int set_harm(void *member, const char *value, struct err *err)
 {
 	enum app_harm h = app_harm_find(value, strlen(value));
@@ -56,7 +61,7 @@ static void put_harm(const void *member, struct strbuf *out)
 
 #define FIELD(...) RECORD_FIELD(struct app_plan, __VA_ARGS__)
 static const struct record_field plan_fields[] = {
-	FIELD("dir", TRUST_FILE, PROSE, dir, .required = true),
+	FIELD("dir", TRUST_FILE, PROSE, dir, .option = "", .required = true),
 	/* run and stop: what was done is told, and not run again */
 	FIELD("run", TRUST_HARMLESS, PROSE, run, .required = true),
 	FIELD("check", TRUST_COMMAND, PROSE, check),
@@ -71,12 +76,18 @@ static const struct record_field plan_fields[] = {
 	FIELD("max-subset", TRUST_HARMLESS, NUMBER, max_subset),
 	FIELD("budget", TRUST_HARMLESS, NUMBER, budget),
 	FIELD("seed", TRUST_HARMLESS, NUMBER, seed),
-	FIELD("timeout-ms", TRUST_HARMLESS, NUMBER, timeout_ms),
+	FIELD("timeout-ms", TRUST_HARMLESS, NUMBER, timeout_ms, .option = "timeout"),
+	FIELD("crash", TRUST_HARMLESS, SET, crash, .words = "reorder recovery",
+	      .otherwise = APP_CRASH_REORDER),
+	FIELD("recoveries", TRUST_HARMLESS, NUMBER, recoveries, .otherwise = 16),
+	FIELD("findings", TRUST_HARMLESS, NUMBER, limit),
+	FIELD("suppress", TRUST_HARMLESS, PROSE, suppress),
 	FIELD("stacks", TRUST_HARMLESS, FLAG, stacks),
-	FIELD("root-ino", TRUST_HARMLESS, NUMBER, root_ino),
-	FIELD("outer-state", TRUST_HARMLESS, PROSE, outer_state),
-	FIELD("outer-point", TRUST_HARMLESS, NUMBER, outer_point),
-	FIELD("first-point", TRUST_HARMLESS, NUMBER, first_point),
+	FIELD("note", TRUST_HARMLESS, LIST, notes, .option = ""),
+	FIELD("root-ino", TRUST_HARMLESS, NUMBER, root_ino, .option = ""),
+	FIELD("outer-state", TRUST_HARMLESS, PROSE, outer_state, .option = ""),
+	FIELD("outer-point", TRUST_HARMLESS, NUMBER, outer_point, .option = ""),
+	FIELD("first-point", TRUST_HARMLESS, NUMBER, first_point, .option = ""),
 };
 #undef FIELD
 
@@ -108,6 +119,7 @@ static const struct record_field summary_fields[] = {
 	FIELD("unique-states", TRUST_HARMLESS, NUMBER, unique_states),
 	FIELD("checked", TRUST_HARMLESS, NUMBER, checked),
 	FIELD("findings", TRUST_HARMLESS, NUMBER, findings),
+	FIELD("suppressed", TRUST_HARMLESS, NUMBER, suppressed),
 	FIELD("unexplained", TRUST_HARMLESS, NUMBER, unexplained),
 	FIELD("failing", TRUST_HARMLESS, NUMBER, failing),
 	FIELD("patterns", TRUST_HARMLESS, NUMBER, patterns),
@@ -134,8 +146,8 @@ static const struct record_type summary_type =
 static const struct trust_file run_files[] = {
 	{ .name = CASE_RUN }, { .name = "trace" }, { .name = "stacks" }, { .name = "shown" }
 };
-static const char *const made[] = { "trace",	 "base",       "shown",	   "stacks", "work",
-				    CASE_NESTED, CASE_SUMMARY, TRUST_MARK, NULL };
+static const char *const made[] = { "trace",	 "base",       "shown",	     "stacks",	 "work",
+				    CASE_NESTED, CASE_ANSWERS, CASE_SUMMARY, TRUST_MARK, NULL };
 static const char *const synced[] = { CASE_RUN, "base",	     "trace", "stacks",
 				      "shown",	CASE_NESTED, NULL };
 
@@ -153,6 +165,24 @@ const struct case_kind app_kind = {
 	.finding_mark = "app-case",
 	.links_trace = true,
 };
+
+char *app_case_cluster(const struct app_case *c)
+{
+	struct strbuf out = STRBUF_INIT;
+
+	strbuf_addf(&out, "%s: ", app_harm_name(c->harm));
+	for (const char *at = c->title; *at; at++) {
+		size_t digits = at == c->title || at[-1] == ' ' ? strspn(at, "0123456789") : 0;
+
+		if (digits && strchr(" ,:;", at[digits])) {
+			strbuf_addch(&out, 'N');
+			at += digits - 1;
+		} else {
+			strbuf_addch(&out, *at);
+		}
+	}
+	return strbuf_detach(&out);
+}
 
 void app_plan_release(struct app_plan *p)
 {
@@ -174,56 +204,20 @@ const char *app_plan_restarts(const struct app_plan *p)
 	return p->restart ? p->restart : app_plan_command(p);
 }
 
+static int check_plan(const void *plan, struct err *err)
+{
+	const struct app_plan *p = plan;
+
+	if (!p->check && !p->restart && !p->query)
+		return err_set(err, -EINVAL, "it has none of check, restart and query");
+	if (p->check && p->query)
+		return err_set(err, -EINVAL, "it has both check and query");
+	return 0;
+}
+
 int app_plan_load(const char *run, struct app_plan *out, struct err *err)
 {
-	struct app_plan p = { 0 };
-	auto_free char *shown = below_shown(run, CASE_RUN);
-	int rc = record_load(&plan_type, run, CASE_RUN, &p, err);
+	static const struct case_plan kept = { .type = &plan_type, .check = check_plan };
 
-	if (!rc && !p.check && !p.restart && !p.query)
-		rc = err_set(err, -EINVAL, "%s has none of check, restart and query", shown);
-	if (!rc && p.check && p.query)
-		rc = err_set(err, -EINVAL, "%s has both check and query", shown);
-	if (rc)
-		app_plan_release(&p);
-	else
-		*out = p;
-	return rc;
-}
-
-int app_trust(const char *run, const struct app_case *c, struct app_plan *p, bool trust,
-	      struct err *err)
-{
-	auto_free char *nested = case_nested(run, c->state);
-	const struct case_place at = { .kind = &app_kind, .run = run, .nested = nested };
-
-	return case_trust(&at, c->dir, p, trust, &p->ours, err);
-}
-
-void app_case_release(struct app_case *c)
-{
-	record_release(&finding_type, c);
-	strbuf_release(&c->said);
-	free(c->dir);
-	*c = (struct app_case){ 0 };
-}
-
-int app_case_save(const char *run, uint64_t n, const struct app_case *c, struct err *err)
-{
-	auto_free char *nested = case_nested(run, c->state);
-	const struct case_place at = { .kind = &app_kind, .run = run, .nested = nested };
-
-	return case_put_number(&at, n, c, &c->said, true, err);
-}
-
-int app_case_load(const char *dir, struct app_case *out, struct err *err)
-{
-	struct app_case c = { 0 };
-	int rc = case_get(&app_kind, dir, &c, &c.said, err);
-
-	if (rc)
-		return rc;
-	c.dir = xstrdup(dir);
-	*out = c;
-	return 0;
+	return case_plan_load(&kept, run, out, err);
 }

@@ -8,6 +8,7 @@
  *	RUN/stacks               who called, if that was asked for: stack/table.h
  *	RUN/shown                what --query showed at the end
  *	RUN/recovery/N/          a restart after a crash, as a run of its own (app_recovery.h)
+ *	RUN/answers              what checks said so far (case/answers.h)
  *	RUN/findings/N/trace     RUN/trace, or that of the restart, by a hard link where that can be
  */
 #ifndef APP_APP_KEEP_H
@@ -15,19 +16,26 @@
 
 #include "case/dir.h"
 
+enum { APP_CRASH_REORDER = 1 << 0, APP_CRASH_RECOVERY = 1 << 1 };
+
 struct app_plan {
 	char *dir; /* where the application found its directory */
 	char *run, *check, *restart, *query, *stop;
 	char *profile, *ack_file;
 	uint64_t unit, max_subset, budget, seed, timeout_ms;
-	uint64_t root_ino; /* of the directory in the trace */
+	uint64_t crash;	     /* bits of APP_CRASH_... */
+	uint64_t recoveries; /* as --recoveries says */
+	uint64_t limit;	     /* findings; 0: no limit */
+	struct words notes;  /* of the recording, for people */
+	char *suppress;	     /* rules (case/suppress.h), or NULL */
+	uint64_t root_ino;   /* of the directory in the trace */
 	/* Of a restart: the state that it came after, of how many events; and where its own begin.
 	 */
 	char *outer_state;
 	uint64_t outer_point, first_point;
 	bool kill;
 	bool stacks; /* the callers are in RUN/stacks */
-	bool ours;   /* this user made it, or takes it for his own; see app_trust() */
+	bool ours;   /* this user made it, or takes it for his own; see case_trust() */
 };
 
 void app_plan_release(struct app_plan *p);
@@ -50,11 +58,11 @@ enum app_harm {
 
 const char *app_harm_name(enum app_harm h);  /* "silent-loss" */
 const char *app_harm_words(enum app_harm h); /* a sentence without its end */
+bool app_harm_known(const char *name);
 enum app_harm app_harm_find(const char *name, size_t len);
 
 struct app_case {
-	char *dir;   /* of the finding; NULL if it is not kept yet */
-	char *state; /* the id of the crash state */
+	CASE_FINDING;
 	uint64_t point, acks;
 	uint64_t states;       /* with the same cause */
 	uint64_t shown, asked; /* so often it showed, of so many checks; 0, 0: not known */
@@ -67,23 +75,19 @@ struct app_case {
 	struct words lost;  /* events: "17", of a torn one "17 2/4" */
 	struct words after; /* the events that survived, or were acknowledged, all the same */
 	char *seen;	    /* the check's answer, in short */
-	struct strbuf said;
 };
 
-void app_case_release(struct app_case *c);
+/*
+ * "HARM: TITLE", as rules that suppress it name it, to be freed. For a number that stands alone
+ * there is "N", as the numbers of operations differ from run to run.
+ */
+char *app_case_cluster(const struct app_case *c);
 extern const struct case_kind app_kind;
-/* case_trust(), of a plan and a finding. */
-int app_trust(const char *run, const struct app_case *c, struct app_plan *p, bool trust,
-	      struct err *err) must_check;
-
-/* The finding is on disk when this returns. */
-int app_case_save(const char *run, uint64_t n, const struct app_case *c, struct err *err)
-	must_check;
-int app_case_load(const char *dir, struct app_case *out, struct err *err) must_check;
 
 /* How far a run came. */
 struct app_summary {
 	uint64_t operations, acks, crash_states, unique_states, checked, findings, failing, errors;
+	uint64_t suppressed;	    /* findings that a rule names */
 	uint64_t unexplained;	    /* findings whose cause is not known */
 	uint64_t patterns, covered; /* of operations; cover.h */
 	double elapsed_s, left_out;

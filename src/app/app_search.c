@@ -41,6 +41,7 @@ static struct checkers_opts checkers_of(const struct app_search_opts *o)
 		.jobs = o->jobs,
 		.place = o->place,
 		.launcher = o->launcher,
+		.answers = o->answers,
 		.check = { .command = o->judge->command,
 			   .timeout_ms = o->timeout_ms,
 			   .output_limit = CHECK_OUTPUT_MAX },

@@ -52,6 +52,7 @@ struct app_search_opts {
 	struct place_opts place;
 	const struct judge *judge;
 	struct launcher *launcher; /* see checkers.h; or NULL */
+	struct answers *answers;   /* the same */
 	uint64_t timeout_ms;
 	unsigned jobs;
 	uint64_t time_ns; /* 0: no limit */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "core/hashset.h"
 
 enum {
 	DEPTH = 2,
@@ -28,6 +29,7 @@ enum { TELL_FATAL = 1 }; /* a worker cannot begin: a text */
 
 struct job_head {
 	uint64_t point, acked, n, words;
+	struct hash128 question; /* for the answers that are kept */
 };
 
 struct job_survivor {
@@ -142,7 +144,7 @@ static int do_job(struct check_worker *w, const struct job_head *head, struct er
 	return rc ? rc : cleared;
 }
 
-static void answer(struct check_worker *w, const char *wrong)
+static void answer(struct check_worker *w, struct hash128 question, const char *wrong)
 {
 	struct answer_head head = { .end = wrong ? CHECK_ERROR : w->r.end,
 				    .exit_code = w->r.exit_code,
@@ -161,7 +163,21 @@ static void answer(struct check_worker *w, const char *wrong)
 		strbuf_adds(&text, wrong);
 	else
 		strbuf_add(&text, strbuf_str(&w->r.output), w->r.output.len);
+	if (head.end != CHECK_ERROR)
+		answers_add(w->opts->answers, question, text.buf, text.len);
 	pool_done(w->w, text.buf, text.len);
+}
+
+/* Gives the answer of an earlier process, if there is one. */
+static bool answer_known(struct check_worker *w, struct hash128 question)
+{
+	auto_strbuf text = STRBUF_INIT;
+	bool known = answers_find(w->opts->answers, question, &text) &&
+		     text.len >= sizeof(struct answer_head);
+
+	if (known)
+		pool_done(w->w, text.buf, text.len);
+	return known;
 }
 
 static int begin(struct check_worker *w)
@@ -194,6 +210,8 @@ struct checkers {
 	/* Where states come from: false at the end. */
 	bool (*next)(void *ctx, struct app_state *out);
 	void *from;
+	bool again;			       /* states are asked for one by one */
+	struct hashset asked;		       /* questions about these */
 	uint64_t n, told;		       /* states: given out, and until which told */
 	struct vec_of(struct app_state) given; /* from number `told` on */
 };
@@ -213,8 +231,10 @@ static int work(void *ctx, struct pool_worker *pool)
 		struct err err = ERR_INIT;
 
 		read_job(&w, &job, &head);
+		if (answer_known(&w, head.question))
+			continue;
 		rc = do_job(&w, &head, &err);
-		answer(&w, rc ? err.msg : NULL);
+		answer(&w, head.question, rc ? err.msg : NULL);
 		/* After an error its place may not be clean: a new one is better. */
 	}
 	sandbox_keeper_end(&w.keeper);
@@ -225,10 +245,26 @@ static int work(void *ctx, struct pool_worker *pool)
 
 /* ---- the parent ---- */
 
-static void write_job(const struct history *h, const struct app_state *a, struct strbuf *out)
+/* Of a state that is asked about more than once, each time is a question of its own. */
+static struct hash128 question_of(struct checkers *c, const struct app_state *a)
+{
+	size_t len = strlen(a->id);
+	uint64_t times = 0;
+	struct hash128 q;
+
+	if (!c->again)
+		return hash_bytes(a->id, len);
+	do
+		q = hash_bytes_seeded(a->id, len, ++times);
+	while (!hashset_insert(&c->asked, q));
+	return q;
+}
+
+static void write_job(const struct history *h, const struct app_state *a, struct hash128 question,
+		      struct strbuf *out)
 {
 	const struct survivors *v = &a->survivors;
-	struct job_head head = { a->point, a->acked, v->v.n, 0 };
+	struct job_head head = { a->point, a->acked, v->v.n, 0, question };
 
 	strbuf_add(out, &head, sizeof(head));
 	for (size_t i = 0; i < v->v.n; i++) {
@@ -255,7 +291,7 @@ static bool next(void *ctx, uint64_t *number, struct strbuf *job)
 		return false;
 	*number = c->n++;
 	vec_push(&c->given, a);
-	write_job(c->h, &a, job);
+	write_job(c->h, &a, question_of(c, &a), job);
 	return true;
 }
 
@@ -329,7 +365,7 @@ static int on_done(void *ctx, uint64_t number, const void *data, size_t len,
 		read_answer(c, data, len, &r, &change);
 	count(c, &r);
 	int rc = c->opts->done ? c->opts->done(c->opts->ctx, &a, &r) : 0;
-	if (!rc && change.any)
+	if (!rc && change.any && c->opts->changed)
 		c->opts->changed(c->opts->ctx, &a, &change);
 	app_state_release(&a);
 	check_result_release(&r);
@@ -481,7 +517,7 @@ struct checker *checker_new(struct history *h, const struct checkers_opts *opts)
 	k->opts.stop = stop_one;
 	k->stop = opts->stop;
 	k->stop_ctx = opts->ctx;
-	k->c = (struct checkers){ .h = h, .opts = &k->opts, .next = next_of_one };
+	k->c = (struct checkers){ .h = h, .opts = &k->opts, .next = next_of_one, .again = true };
 	return k;
 }
 
@@ -490,6 +526,7 @@ void checker_free(struct checker *k)
 	if (!k)
 		return;
 	pool_free(k->c.pool);
+	hashset_release(&k->c.asked);
 	free(k);
 }
 

@@ -14,6 +14,7 @@
 #include "app/app_change.h"
 #include "app/place.h"
 #include "app/states.h"
+#include "case/answers.h"
 #include "sandbox/check_run.h"
 #include "sandbox/launch.h"
 
@@ -37,6 +38,8 @@ struct checkers_opts {
 	 * not looked at.
 	 */
 	void (*changed)(void *ctx, const struct app_state *s, const struct app_change *change);
+	/* Where answers are kept, and those of before the run was interrupted; or NULL. */
+	struct answers *answers;
 	/* Asked now and then; true ends the run. NULL: never. */
 	bool (*stop)(void *ctx);
 	void *ctx;

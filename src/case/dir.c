@@ -10,6 +10,7 @@
 
 #include "base/below.h"
 #include "base/io.h"
+#include "base/number.h"
 
 enum { MARK_MAX = 4096 };
 static const char findings[] = "findings";
@@ -243,10 +244,12 @@ static int mark_or_verify(const char *dir, const struct case_files *covered, con
 	return verify ? trust_verify(dir, &set, err) : trust_mark(dir, &set, err);
 }
 
-int case_mark(const char *dir, const struct case_files *files, const struct strbuf *above, size_t n,
-	      const struct strbuf *text, struct err *err)
+int case_finish(const char *dir, const struct case_files *files, const struct strbuf *above,
+		size_t n, const struct strbuf *text, bool marked, struct err *err)
 {
-	return mark_or_verify(dir, files, CASE_FILE, above, n, text, false, err);
+	int rc = marked ? mark_or_verify(dir, files, CASE_FILE, above, n, text, false, err) : 0;
+
+	return rc ? rc : io_write_file(dir, CASE_FILE, strbuf_str(text), text->len, 0, err);
 }
 
 int case_verify(const char *dir, const struct case_files *files, const struct strbuf *above,
@@ -278,12 +281,33 @@ int case_plan_sync(const struct case_plan *p, const char *run, struct err *err)
 	return io_sync_run(run, names, err);
 }
 
-int case_plan_read(const char *run, struct strbuf *out, struct err *err)
+int case_plan_parse(const struct case_plan *p, const char *text, size_t len, const char *source,
+		    void *out, struct err *err)
 {
+	uint64_t given = 0;
+	int rc = record_parse(p->type, text, len, source, out, &given, err);
+
+	if (rc)
+		return rc;
+	if (p->given)
+		memcpy((char *)out + p->given, &given, sizeof(given));
+	if (!p->check(out, err))
+		return 0;
+	record_release(p->type, out);
+	return err_context(err, "%s", source);
+}
+
+int case_plan_load(const struct case_plan *p, const char *run, void *out, struct err *err)
+{
+	auto_free char *shown = below_shown(run, CASE_RUN);
+	auto_strbuf text = STRBUF_INIT;
+
 	if (!below_exists(run, CASE_RUN))
 		return err_set(err, -ENOENT, "%s is not the directory of a run: it has no file run",
 			       run);
-	return io_slurp_file(run, CASE_RUN, RECORD_MAX, out, err);
+	int rc = io_slurp_file(run, CASE_RUN, RECORD_MAX, &text, err);
+	memset(out, 0, p->type->size);
+	return rc ? rc : case_plan_parse(p, strbuf_str(&text), text.len, shown, out, err);
 }
 
 int case_plan_verify(const struct case_plan *p, const char *run, struct err *why)
@@ -338,11 +362,6 @@ int case_run_mark(const struct case_kind *k, const char *run, struct err *err)
 	return trust_mark(run, &k->run, err);
 }
 
-int case_run_sync(const struct case_kind *k, const char *run, struct err *err)
-{
-	return io_sync_run(run, k->synced, err);
-}
-
 int case_summary_save(const struct case_kind *k, const char *run, const void *summary,
 		      struct err *err)
 {
@@ -352,25 +371,29 @@ int case_summary_save(const struct case_kind *k, const char *run, const void *su
 	return io_keep_file(run, CASE_SUMMARY, text.buf, text.len, err);
 }
 
-/* D3 */
-static int mark_finding(const struct case_place *at, const char *dir, const struct strbuf *text,
-			bool verify, struct err *err)
+/* The marks of the run, and of the nested run that the state is of (D3). */
+struct above {
+	struct strbuf marks[2];
+};
+
+static void above_release(struct above *a)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(a->marks); i++)
+		strbuf_release(&a->marks[i]);
+}
+
+static int read_above(const char *run, const char *nested, struct above *out, struct err *err)
+{
+	int rc = case_read_mark(run, TRUST_MARK, &out->marks[0], err);
+
+	return rc || !nested ? rc : case_read_mark(nested, TRUST_MARK, &out->marks[1], err);
+}
+
+static struct case_files files_of(const struct case_kind *k)
 {
 	static const char *const names[] = { CASE_SAID, NULL };
-	const struct case_files files = { at->kind->finding_mark, names };
-	struct strbuf above[2] = { STRBUF_INIT, STRBUF_INIT };
 
-	/* This process alone knows the directory of a finding that it makes. */
-	assert(verify || !below_has_file(dir, CASE_FILE)); /* D2 */
-	int rc = case_read_mark(at->run, TRUST_MARK, &above[0], err);
-	if (!rc && at->nested)
-		rc = case_read_mark(at->nested, TRUST_MARK, &above[1], err);
-	if (!rc)
-		rc = mark_or_verify(dir, &files, CASE_FILE, above, ARRAY_SIZE(above), text, verify,
-				    err);
-	strbuf_release(&above[0]);
-	strbuf_release(&above[1]);
-	return rc;
+	return (struct case_files){ k->finding_mark, names };
 }
 
 /* Where links cannot be made, the run's own is read. */
@@ -383,25 +406,32 @@ static void link_trace(const char *run, const struct io_newdir *to)
 		errno = 0;
 }
 
-int case_put(const struct case_place *at, const char *name, const void *finding,
-	     const struct strbuf *said, bool durable, struct err *err)
+int case_put(const struct case_kind *k, const char *run, const char *name, const void *finding,
+	     struct err *err)
 {
+	const struct case_finding *f = finding;
+	const struct case_files files = files_of(k);
+	auto_free char *nested = case_nested(run, f->state);
 	auto_newdir dir = IO_NEWDIR_INIT;
 	auto_strbuf text = STRBUF_INIT;
-	int rc = io_newdir_open(at->run, name, &dir, err);
+	struct above above = { 0 };
+	int rc = io_newdir_open(run, name, &dir, err);
 
-	record_print(at->kind->finding, finding, &text);
+	/* This process alone knows the directory of a finding that it makes. */
+	assert(rc || !below_has_file(dir.path, CASE_FILE)); /* D2 */
+	record_print(k->finding, finding, &text);
 	if (!rc)
-		rc = io_write_file(dir.path, CASE_SAID, strbuf_str(said), said->len, 0, err);
+		rc = io_write_file(dir.path, CASE_SAID, strbuf_str(&f->said), f->said.len, 0, err);
 	if (!rc)
-		rc = mark_finding(at, dir.path, &text, false, err);
+		rc = read_above(run, nested, &above, err);
 	if (!rc)
-		rc = io_write_file(dir.path, CASE_FILE, text.buf, text.len, 0, err); /* D2 */
+		rc = case_finish(dir.path, &files, above.marks, ARRAY_SIZE(above.marks), &text,
+				 true, err);
+	above_release(&above);
 	if (rc)
 		return rc;
-	if (at->kind->links_trace)
-		link_trace(at->nested ? at->nested : at->run, &dir);
-	dir.unsynced = !durable;
+	if (k->links_trace)
+		link_trace(nested ? nested : run, &dir);
 	return io_newdir_commit(&dir, err); /* D1 */
 }
 
@@ -410,13 +440,24 @@ static char *number_name(uint64_t n)
 	return xasprintf("%s/%llu", findings, (unsigned long long)n);
 }
 
-int case_put_number(const struct case_place *at, uint64_t n, const void *finding,
-		    const struct strbuf *said, bool durable, struct err *err)
+int case_put_number(const struct case_kind *k, const char *run, uint64_t n, const void *finding,
+		    struct err *err)
 {
 	auto_free char *name = number_name(n);
-	int rc = below_make_dir(at->run, findings, err);
+	int rc = below_make_dir(run, findings, err);
 
-	return rc ? rc : case_put(at, name, finding, said, durable, err);
+	return rc ? rc : case_put(k, run, name, finding, err);
+}
+
+int case_keep(struct case_keeper *k, size_t nested, uint64_t n, const void *finding,
+	      struct err *err)
+{
+	int rc = k->synced > nested ? 0 : io_sync_run(k->run, k->kind->synced, err);
+
+	if (rc)
+		return rc;
+	k->synced = 1 + nested;
+	return case_put_number(k->kind, k->run, n, finding, err);
 }
 
 int case_remove_number(const char *run, uint64_t n, struct err *err)
@@ -424,6 +465,30 @@ int case_remove_number(const char *run, uint64_t n, struct err *err)
 	auto_free char *name = number_name(n);
 
 	return below_remove_whole(run, name, err);
+}
+
+uint64_t case_next_number(const struct words *list)
+{
+	uint64_t next = 0, n;
+
+	for (size_t i = 0; i < list->n; i++)
+		if (!number_parse(strrchr(list->v[i], '/') + 1, &n))
+			next = max(next, n + 1);
+	return next;
+}
+
+int case_remove_from(const char *run, uint64_t n, struct err *err)
+{
+	auto_words names = { 0 };
+	int rc = below_list(run, findings, &names, err);
+
+	for (size_t i = 0; !rc && i < names.n; i++) {
+		uint64_t number;
+
+		if (!number_parse(names.v[i], &number) && number >= n)
+			rc = case_remove_number(run, number, err);
+	}
+	return rc;
 }
 
 int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err)
@@ -446,38 +511,75 @@ int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err)
 	return io_sync_fd(fd, dir, err);
 }
 
-int case_get(const struct case_kind *k, const char *dir, void *finding, struct strbuf *said,
-	     struct err *err)
+int case_get(const struct case_kind *k, const char *dir, void *finding, struct err *err)
 {
 	auto_free char *at = below_case(dir);
-	int rc = record_load(k->finding, at, CASE_FILE, finding, err);
+	struct case_finding *f = finding;
 
-	if (rc || !below_exists(at, CASE_SAID))
-		return rc;
-	rc = io_slurp_file(at, CASE_SAID, RECORD_MAX, said, err);
+	memset(finding, 0, k->finding->size);
+	int rc = record_load(k->finding, at, CASE_FILE, finding, err);
+	if (!rc && below_exists(at, CASE_SAID))
+		rc = io_slurp_file(at, CASE_SAID, RECORD_MAX, &f->said, err);
 	if (rc)
-		record_release(k->finding, finding);
+		case_finding_release(k, finding);
+	else
+		f->dir = xstrdup(dir);
 	return rc;
 }
 
-static int verify_all(const struct case_place *at, const char *dir, struct err *why)
+void case_finding_release(const struct case_kind *k, void *finding)
 {
-	auto_free char *below = below_case(dir);
-	int rc = trust_verify(at->run, &at->kind->run, why);
+	struct case_finding *f = finding;
 
-	if (!rc && at->nested)
-		rc = trust_verify(at->nested, &at->kind->run, why);
-	return rc ? rc : mark_finding(at, below, NULL, true, why);
+	record_release(k->finding, finding);
+	strbuf_release(&f->said);
+	free(f->dir);
+	memset(finding, 0, k->finding->size);
 }
 
-int case_trust(const struct case_place *at, const char *dir, const void *plan, bool trust,
-	       bool *ours, struct err *err)
+static int verify_all(const struct case_kind *k, const char *run, const struct case_finding *f,
+		      struct err *why)
 {
-	auto_free char *shown = below_run_of(dir);
+	const struct case_files files = files_of(k);
+	auto_free char *nested = case_nested(run, f->state), *at = below_case(f->dir);
+	struct above above = { 0 };
+	int rc = trust_verify(run, &k->run, why);
+
+	if (!rc && nested)
+		rc = trust_verify(nested, &k->run, why);
+	if (!rc)
+		rc = read_above(run, nested, &above, why);
+	if (!rc)
+		rc = case_verify(at, &files, above.marks, ARRAY_SIZE(above.marks), why);
+	above_release(&above);
+	return rc;
+}
+
+static int refuse(const struct case_kind *k, const char *run, const void *plan,
+		  const struct err *why, struct err *err)
+{
 	auto_strbuf would = STRBUF_INIT;
+
+	record_would(k->plan, plan, &would);
+	return trust_refuse(run, CASE_RUN, why, &would, "", err);
+}
+
+int case_trust(const struct case_kind *k, const char *run, const void *finding, const void *plan,
+	       bool trust, bool *ours, struct err *err)
+{
+	const struct case_finding *f = finding;
+	auto_free char *shown = below_run_of(f->dir);
 	struct err why = ERR_INIT;
 
-	*ours = trust || !verify_all(at, dir, &why);
-	record_would(at->kind->plan, plan, &would);
-	return *ours ? 0 : trust_refuse(shown, CASE_RUN, &why, &would, "", err);
+	*ours = trust || !verify_all(k, run, finding, &why);
+	return *ours ? 0 : refuse(k, shown, plan, &why, err);
+}
+
+int case_trust_run(const struct case_kind *k, const char *run, const void *plan, bool trust,
+		   bool *ours, struct err *err)
+{
+	struct err why = ERR_INIT;
+
+	*ours = trust || !trust_verify(run, &k->run, &why);
+	return *ours ? 0 : refuse(k, run, plan, &why, err);
 }

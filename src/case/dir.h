@@ -61,20 +61,25 @@ struct case_files {
 /* The text of a mark, to be covered by another; nothing if there is none. */
 int case_read_mark(const char *dir, const char *name, struct strbuf *out, struct err *err)
 	must_check;
-/*
- * `above` are `n` marks of what the finding needs elsewhere, at most 2. `text` is what "case" is
- * going to hold.
- */
-int case_mark(const char *dir, const struct case_files *files, const struct strbuf *above, size_t n,
-	      const struct strbuf *text, struct err *err) must_check;
 int case_verify(const char *dir, const struct case_files *files, const struct strbuf *above,
 		size_t n, struct err *why) must_check;
+
+/*
+ * The end of a finding (D2): its mark, if it gets one, and "case", which holds `text`. `above` are
+ * `n` marks of what the finding needs elsewhere, at most 2.
+ */
+int case_finish(const char *dir, const struct case_files *files, const struct strbuf *above,
+		size_t n, const struct strbuf *text, bool marked, struct err *err) must_check;
 
 /* ---- plans: RUN/run of runs that can go on ---- */
 
 struct case_plan {
 	const struct record_type *type;
-	struct case_files files; /* that its mark covers besides RUN/run */
+	/* Besides RUN/run, of its mark, if it has one of its own. */
+	struct case_files files;
+	/* Whether values that are right by themselves fit together. */
+	int (*check)(const void *plan, struct err *err);
+	size_t given; /* where the plan has a bit for each key that was given; 0: nowhere */
 };
 
 /* With the mark of this user. */
@@ -82,8 +87,12 @@ int case_plan_save(const struct case_plan *p, const char *run, const void *plan,
 	must_check;
 /* Writes to disk what case_plan_save() wrote, and the run's name. */
 int case_plan_sync(const struct case_plan *p, const char *run, struct err *err) must_check;
-/* The text of RUN/run; -ENOENT if the run has none. */
-int case_plan_read(const char *run, struct strbuf *out, struct err *err) must_check;
+/* -ENOENT if the run has none. */
+int case_plan_load(const struct case_plan *p, const char *run, void *out, struct err *err)
+	must_check;
+/* The same for a text; `source` names it in messages. */
+int case_plan_parse(const struct case_plan *p, const char *text, size_t len, const char *source,
+		    void *out, struct err *err) must_check;
 /* Whether its mark is this user's. */
 int case_plan_verify(const struct case_plan *p, const char *run, struct err *why) must_check;
 
@@ -112,11 +121,13 @@ struct case_kind {
 	bool links_trace;	   /* a finding has the trace, by a hard link where that can be */
 };
 
-/* Where a finding is, and what it needs. */
-struct case_place {
-	const struct case_kind *kind;
-	const char *run;
-	const char *nested; /* a run below it, which is needed, too; or NULL */
+/* The members that the struct of such a finding begins with. */
+#define CASE_FINDING                                                                               \
+	char *dir;   /* of the finding; NULL if it is not kept yet */                              \
+	char *state; /* the id of the crash state */                                               \
+	struct strbuf said
+struct case_finding {
+	CASE_FINDING;
 };
 
 /*
@@ -128,30 +139,45 @@ char *case_nested(const char *run, const char *state);
 const char *case_state_within(const char *state);
 /* Marks a run whose recording is complete; its findings come later. */
 int case_run_mark(const struct case_kind *k, const char *run, struct err *err) must_check;
-/* Writes to disk what findings need besides themselves. */
-int case_run_sync(const struct case_kind *k, const char *run, struct err *err) must_check;
 int case_summary_save(const struct case_kind *k, const char *run, const void *summary,
 		      struct err *err) must_check;
 
 /*
- * Keeps a finding as NAME below the run. `durable`: it is on disk when this returns. Otherwise it
- * is there if the process is killed, which is enough for one that is saved again soon.
+ * Keeps a finding as NAME below the run, in place of what has that name, on disk when it returns.
+ * A state of a nested run needs that, too.
  */
-int case_put(const struct case_place *at, const char *name, const void *finding,
-	     const struct strbuf *said, bool durable, struct err *err) must_check;
+int case_put(const struct case_kind *k, const char *run, const char *name, const void *finding,
+	     struct err *err) must_check;
 /* The same as RUN/findings/N. */
-int case_put_number(const struct case_place *at, uint64_t n, const void *finding,
-		    const struct strbuf *said, bool durable, struct err *err) must_check;
+int case_put_number(const struct case_kind *k, const char *run, uint64_t n, const void *finding,
+		    struct err *err) must_check;
+
+/* Keeps findings while they are found, each with all that it needs. */
+struct case_keeper {
+	const struct case_kind *kind;
+	const char *run;
+	size_t synced; /* 1 + the nested runs that are on disk; 0: nothing is */
+};
+/* There are `nested` runs by now. */
+int case_keep(struct case_keeper *k, size_t nested, uint64_t n, const void *finding,
+	      struct err *err) must_check;
 int case_remove_number(const char *run, uint64_t n, struct err *err) must_check;
+/* One more than the last number of the findings that case_list() gave. */
+uint64_t case_next_number(const struct words *list);
+/* Removes those from number `n` on. */
+int case_remove_from(const char *run, uint64_t n, struct err *err) must_check;
 /* Gives `n` the number `to`, and removes the finding that had it; one of them always has it. */
 int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err) must_check;
-int case_get(const struct case_kind *k, const char *dir, void *finding, struct strbuf *said,
-	     struct err *err) must_check;
+int case_get(const struct case_kind *k, const char *dir, void *finding, struct err *err) must_check;
+void case_finding_release(const struct case_kind *k, void *finding);
 /*
  * Sets `ours`: the marks of the run and of the finding are this user's, or `trust` says that he
  * takes it for his own. Refuses it if it is not: the commands of the plan would be run.
  */
-int case_trust(const struct case_place *at, const char *dir, const void *plan, bool trust,
-	       bool *ours, struct err *err) must_check;
+int case_trust(const struct case_kind *k, const char *run, const void *finding, const void *plan,
+	       bool trust, bool *ours, struct err *err) must_check;
+/* The same for a run that goes on. */
+int case_trust_run(const struct case_kind *k, const char *run, const void *plan, bool trust,
+		   bool *ours, struct err *err) must_check;
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-static const char *option_name(const struct record_field *f)
+const char *given_option(const struct record_field *f)
 {
 	return f->option ? f->option : f->key.name;
 }
@@ -14,7 +14,7 @@ int given_set(const struct record_type *t, void *s, uint64_t *given, const char 
 {
 	size_t i = 0;
 
-	while (i < t->n && !streq(option_name(&t->fields[i]), option))
+	while (i < t->n && !streq(given_option(&t->fields[i]), option))
 		i++;
 	assert(i < t->n);
 	if (strchr(value, '\n') && t->fields[i].kind != RECORD_PROSE)
@@ -26,8 +26,8 @@ int given_set(const struct record_type *t, void *s, uint64_t *given, const char 
 }
 
 /*
- * "xfs, mkfs -q": the values of parts, and of what is no first field its option. A field
- * that no option sets, as the run notes it by itself, is put only if `noted`.
+ * "xfs, 6.1.0, mkfs -q": the values of parts, after the option that sets them, but for the first
+ * field. One that no option sets, as the run notes it by itself, is put only if `noted`.
  */
 static void put_parts(const struct record_field *f, const struct record_parts *parts, bool noted,
 		      struct strbuf *out)
@@ -35,15 +35,16 @@ static void put_parts(const struct record_field *f, const struct record_parts *p
 	for (size_t i = 0; i < parts->n; i++)
 		for (size_t k = 0; k < f->part->n; k++) {
 			const struct record_field *one = &f->part->fields[k];
+			const char *name = given_option(one), *before = k ? name : "";
 			auto_strbuf value = STRBUF_INIT;
 
-			if (!noted && !*option_name(one))
+			if (!noted && !*name)
 				continue;
 			record_put(one, (const char *)parts->v + i * f->part->size, &value);
 			if (!value.len)
 				continue;
-			strbuf_addf(out, "%s%s%s%s", out->len ? ", " : "",
-				    k ? option_name(one) : "", k ? " " : "", value.buf);
+			strbuf_addf(out, "%s%s%s%s", out->len ? ", " : "", before,
+				    *before ? " " : "", value.buf);
 		}
 }
 
@@ -64,7 +65,7 @@ static int differs(const struct record_field *f, const struct strbuf *was, const
 		   struct err *err)
 {
 	static const char then[] = "leave the option out, or begin a new run";
-	const char *name = option_name(f);
+	const char *name = given_option(f);
 
 	/* A text of many lines would be no sentence. */
 	if (f->kind == RECORD_PROSE)

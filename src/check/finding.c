@@ -43,6 +43,11 @@ enum finding_kind finding_kind_find(const char *name)
 	return (enum finding_kind)k;
 }
 
+bool finding_kind_known(const char *name)
+{
+	return finding_kind_find(name) != FINDING_KIND_END;
+}
+
 /*
  * Makes one line of a text: output of programs and of the kernel has lines; the words of a finding
  * are one. Long text is cut between words. Takes the text over.

@@ -22,6 +22,7 @@ enum finding_kind {
 const char *finding_kind_name(enum finding_kind kind);
 /* The kind of that name; FINDING_KIND_END if there is none. */
 enum finding_kind finding_kind_find(const char *name);
+bool finding_kind_known(const char *name);
 /* "a persisted file is missing": the consequence, for a headline. */
 const char *finding_kind_words(enum finding_kind kind);
 

@@ -7,6 +7,7 @@
 #include "app/app_words.h"
 #include "base/below.h"
 #include "base/io.h"
+#include "case/suppress.h"
 #include "cli/kind.h"
 #include "report/app_report.h"
 
@@ -106,13 +107,23 @@ static int load(struct loaded *l, const char *dir, struct err *err)
 static int title(const char *dir, struct strbuf *out, struct err *err)
 {
 	struct app_case c;
-	int rc = app_case_load(dir, &c, err);
+	int rc = case_get(&app_kind, dir, &c, err);
 
 	if (rc)
 		return rc;
 	strbuf_adds(out, c.title);
-	app_case_release(&c);
+	case_finding_release(&app_kind, &c);
 	return 0;
+}
+
+static void add_rules(const struct app_view *v, struct strbuf *out)
+{
+	for (size_t i = 0; i < v->cases.n; i++) {
+		auto_free char *cluster = app_case_cluster(&v->cases.v[i]);
+		auto_free char *why = xasprintf("%llu %s", COUNT_S(v->cases.v[i].states, "state"));
+
+		suppress_add_rule(cluster, v->plan->profile, why, out);
+	}
 }
 
 static int report(const char *dir, enum report_form form, struct strbuf *out, struct err *err)
@@ -122,7 +133,9 @@ static int report(const char *dir, enum report_form form, struct strbuf *out, st
 	int rc = load(&l, dir, err);
 
 	json_init(&j, out, true);
-	if (!rc)
+	if (!rc && form == REPORT_SUPPRESSIONS)
+		add_rules(&l.view, out);
+	else if (!rc)
 		rc = form == REPORT_HTML   ? app_report_html(&l.view, out, err)
 		     : form == REPORT_JSON ? app_report_json(&l.view, &j, err)
 					   : app_report_text(&l.view, out, err);
@@ -187,7 +200,7 @@ static int try_again(struct loaded *l, bool trust, struct verdict *v, struct err
 	struct app_run *at = &l->run;
 	/* One that did not always show is asked for as often as when it was found. */
 	uint64_t most = c->shown < c->asked ? min(c->asked, (uint64_t)REPLAYS_MAX) : 1;
-	int rc = app_trust(l->dir, c, &l->run.plan, trust, err);
+	int rc = case_trust(&app_kind, l->dir, c, &l->run.plan, trust, &l->run.plan.ours, err);
 
 	if (!rc)
 		rc = app_run_of(&l->run, c->state, &at, err);
@@ -259,7 +272,8 @@ static int export(const struct export_request *r)
 	struct loaded l = { 0 };
 	int rc = load(&l, r->dir, &err);
 
-	if (!rc && app_trust(l.dir, l.view.cases.v, &l.run.plan, r->trust, &strange))
+	if (!rc && case_trust(&app_kind, l.dir, l.view.cases.v, &l.run.plan, r->trust,
+			      &l.run.plan.ours, &strange))
 		cli_tell_strange(r->dir);
 	if (!rc)
 		rc = export_all(&l, r->output, &err);

@@ -20,8 +20,11 @@ enum exit_status {
 struct command {
 	const char *name;
 	const char *summary; /* half a line, for the list of commands; NULL: it is in none */
-	const char *usage;   /* --help prints it before the options */
-	const char *notes;   /* and after them, or NULL */
+	/* For --help. Prose is wrapped there, but for lines that begin with a blank. */
+	const char *usage;   /* a line for each form, as it goes on after the name */
+	const char *about;   /* prose, or NULL */
+	const char *status;  /* the meaning of its exit statuses, or NULL */
+	const char *example; /* lines, or NULL */
 	const struct opt *options;
 	enum opt_order order;
 	size_t size;	       /* of the struct that the options go to, which is zeroed first */
@@ -32,6 +35,14 @@ struct command {
 		*sub; /* subcommands, which it has instead of all these; or NULL */
 	bool alone;   /* a program of that name */
 };
+
+/* "show" of "trace show" */
+static inline const char *command_short_name(const struct command *cmd)
+{
+	const char *blank = strrchr(cmd->name, ' ');
+
+	return blank ? blank + 1 : cmd->name;
+}
 
 #define COMMAND(name_) extern const struct command cmd_##name_;
 #include "cli/commands.def"

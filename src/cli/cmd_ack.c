@@ -50,15 +50,11 @@ static int run(void *unused, struct args *args)
 const struct command cmd_ack = {
 	.name = "ack",
 	.summary = "acknowledges something, in the run of outage app",
-	.usage = "usage: outage ack TEXT...\n"
-		 "\n"
-		 "To be used in the run of 'outage app': says that what TEXT names is done and "
-		 "must\n"
-		 "survive from now on. A line on the run's standard output does the same.\n",
-	.notes = "Exit status: 0 it was acknowledged, 2 it could not be.\n"
-		 "\n"
-		 "example: outage app --run '/opt/put k v && outage ack k' --check /opt/check -- "
-		 "data\n",
+	.usage = "TEXT...",
+	.about = "To be used in the run of 'outage app': says that what TEXT names is done and "
+		 "must survive from now on. A line on the run's standard output does the same.",
+	.status = "0 it was acknowledged, 2 it could not be",
+	.example = "outage app --run './put k v && outage ack k' --check ./check -- data",
 	.options = options,
 	.order = OPT_NOWHERE,
 	.run = run,

@@ -88,16 +88,13 @@ static int run(void *given, struct args *args)
 const struct command cmd_ctl = {
 	.name = "ctl",
 	.summary = "tell a mount to lose, tear, fail, keep or report something",
-	.usage = "usage: outage ctl [OPTIONS] MNT COMMAND [ARGUMENT...]\n"
-		 "       outage ctl help\n"
-		 "\n"
-		 "Sends a command to the server of MNT, which 'outage mount' mounted, and prints "
-		 "what\n"
-		 "it answers. Only the user who mounted it, and root, may.\n",
-	.notes = "Exit status: 0 done, 2 not done; one sentence on standard error says why.\n"
-		 "\n"
-		 "example: outage ctl mnt report\n"
-		 "         outage ctl mnt torn-op file=a.log parts=3 persist=1,3\n",
+	.usage = "[OPTIONS] MNT COMMAND [ARGUMENT...]\n"
+		 "help",
+	.about = "Sends a command to the server of MNT, which 'outage mount' mounted, and prints "
+		 "what it answers. Only the user who mounted it, and root, may.",
+	.status = "0 done, 2 not done; one sentence on standard error says why",
+	.example = "outage ctl mnt report\n"
+		   "outage ctl mnt torn-op file=a.log parts=3 persist=1,3",
 	.options = options,
 	.size = sizeof(struct options),
 	.run = run,

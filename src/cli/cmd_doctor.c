@@ -149,13 +149,11 @@ static int run(void *doctor, struct args *args)
 const struct command cmd_doctor = {
 	.name = "doctor",
 	.summary = "tells what works on this machine, and mends what does not",
-	.usage = "usage: outage doctor [--fix] [--json]\n"
-		 "\n"
-		 "Tells what works on this machine, and the command that mends what does not.\n",
-	.notes = "Exit status: 0 file systems can be tested here, by an ordinary user those of\n"
-		 "other kernels, in a guest; 2 they cannot.\n"
-		 "\n"
-		 "example: sudo outage doctor --fix\n",
+	.usage = "[--fix] [--json]",
+	.about = "Tells what works on this machine, and the command that mends what does not.",
+	.status = "0 file systems can be tested here, by an ordinary user those of other kernels, "
+		  "in a guest; 2 they cannot",
+	.example = "sudo outage doctor --fix",
 	.options = options,
 	.size = sizeof(struct doctor),
 	.run = run,

@@ -11,38 +11,29 @@
 #include "cli/cli.h"
 #include "cli/explore_kept.h"
 #include "cli/groups.h"
-#include "explore/explore_plan.h"
+#include "case/suppress.h"
+#include "cli/ticker.h"
+#include "explore/exploration.h"
 #include "run/run.h"
 
 struct explore {
-	struct explore_plan plan;
+	struct exploration run;
 	struct explore_opts o;
-	struct inputs inputs;
-	const char *inputs_file, *output, *coverage, *replay, *resume;
+	struct suppress suppress;
+	const char *coverage, *replay;
 	struct target_line lines[SIDES_MAX]; /* the target's, and those of references, by place */
 	struct target_opts references[SIDES_MAX];
-	bool json, terminal, trust, overlap;
-	bool was_there; /* the directory, before the run */
-	char *dir;
-	uint64_t before; /* findings that the run had when it was resumed */
-	uint64_t start_ns, shown_ns, rate_ops;
-	unsigned errors_shown;
-	struct err unmarked; /* why nothing gets this user's mark */
+	bool json, overlap;
+	struct ticker ticker;
 };
 
 /* ---- while it runs ---- */
-
-static void clear_line(const struct explore *e)
-{
-	if (e->terminal)
-		fputs("\r\033[K", stderr);
-}
 
 static void on_found(void *ctx, const char *words, const char *dir, size_t ops)
 {
 	struct explore *e = ctx;
 
-	clear_line(e);
+	ticker_clear(&e->ticker);
 	if (!e->json)
 		printf("found  %s\n       %zu operation%s, %s\n", words, ops, ops == 1 ? "" : "s",
 		       *dir ? dir : "which could not be kept");
@@ -55,16 +46,14 @@ static void on_failed(void *ctx, const char *words)
 {
 	struct explore *e = ctx;
 
-	clear_line(e);
-	if (e->errors_shown++ < 10)
-		fprintf(stderr, "outage: %s\n", words);
+	ticker_fail(&e->ticker, words);
 }
 
 static void on_warned(void *ctx, const char *words)
 {
 	struct explore *e = ctx;
 
-	clear_line(e);
+	ticker_clear(&e->ticker);
 	fprintf(stderr, "outage: %s\n", words);
 }
 
@@ -72,21 +61,19 @@ static void on_noted(void *ctx, const char *words)
 {
 	struct explore *e = ctx;
 
-	clear_line(e);
+	ticker_clear(&e->ticker);
 	log_info("%s", words);
 }
 
 static void on_progress(void *ctx, const struct explore_result *r)
 {
 	struct explore *e = ctx;
-	uint64_t now = util_now_ns();
-	double elapsed = (double)(now - e->start_ns) / 1e9;
+	double elapsed = ticker_elapsed(&e->ticker);
 
-	if (!e->terminal || now - e->shown_ns < 200000000)
+	if (!ticker_due(&e->ticker))
 		return;
-	e->shown_ns = now;
 	fprintf(stderr,
-		"\r\033[K%llu operations, %.0f/s, %llu states, depth %llu, %llu restores, "
+		"%llu operations, %.0f/s, %llu states, depth %llu, %llu restores, "
 		"%llu findings",
 		llu(r->operations), elapsed > 0 ? (double)r->operations / elapsed : 0,
 		llu(r->states), llu(r->depth_max), llu(r->restores), llu(r->findings));
@@ -101,7 +88,7 @@ static void on_stopping(void *ctx, const struct explore_result *r)
 {
 	struct explore *e = ctx;
 
-	clear_line(e);
+	ticker_clear(&e->ticker);
 	if (r->shrinking || r->signalled)
 		fprintf(stderr, "outage: stopping%s; what was found so far is kept\n",
 			r->signalled ? "" : ", as the time is up");
@@ -161,9 +148,9 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 
 	target.spec = e->o.specs[0];
 	auto_free char *kernel = target_kernel(&target);
-	coverage_summary(&r->coverage, &e->inputs, &sum);
+	coverage_summary(&r->coverage, &e->run.inputs, &sum);
 	cli_json_begin(&j);
-	json_kvs(&j, KV("target", e->o.specs[0]), KV("kernel", kernel), KV("run", e->dir),
+	json_kvs(&j, KV("target", e->o.specs[0]), KV("kernel", kernel), KV("run", e->run.dir),
 		 KV("operations", r->operations), KV("states", r->states),
 		 KV("distinct_states", r->distinct), KV("overlap", r->overlap),
 		 KV("overlap_states", r->overlapped), KV("revisits", r->revisits),
@@ -171,11 +158,12 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 		 KV("mounts", r->mounts), KV("adopted", r->adopted));
 	json_adopted(&j, r);
 	json_kvs(&j, KV("abandoned", r->abandoned), KV("crash_states", r->crash_states),
-		 KV("findings", r->findings), KV("findings_before", e->before),
-		 KV("cut_short", r->cut_short), KV("errors", r->errors), KV("elapsed_s", elapsed),
-		 KV("depth_max", r->depth_max), KV("omission", r->omission),
-		 KV("bytes_per_state", r->bytes_per_state), KV("partitions_exercised", sum.parts),
-		 KV("partitions", sum.all_parts), KV("combinations_exercised", sum.combinations),
+		 KV("findings", r->findings), KV("findings_before", e->run.found_before),
+		 KV("suppressed", r->suppressed), KV("cut_short", r->cut_short),
+		 KV("errors", r->errors), KV("elapsed_s", elapsed), KV("depth_max", r->depth_max),
+		 KV("omission", r->omission), KV("bytes_per_state", r->bytes_per_state),
+		 KV("partitions_exercised", sum.parts), KV("partitions", sum.all_parts),
+		 KV("combinations_exercised", sum.combinations),
 		 KV("combinations", sum.all_combinations), KV("errors_exercised", sum.errors),
 		 KV("exhausted", r->exhausted));
 	cli_json_end(&j);
@@ -184,7 +172,7 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 /* Whether it ended without having done anything, although there was something to do. */
 static bool tried_nothing(const struct explore_result *r)
 {
-	return !r->operations && !r->findings && !r->exhausted;
+	return !r->operations && !r->findings && !r->suppressed && !r->exhausted;
 }
 
 /* Or no crash, although that was asked for. */
@@ -221,23 +209,25 @@ static void check_tried(struct explore *e, struct explore_result *r)
 
 static void print_findings(const struct explore *e, const struct explore_result *r)
 {
+	if (r->suppressed)
+		printf("%llu %s suppressed\n", COUNT(r->suppressed, "finding is", "findings are"));
 	if (r->findings)
-		printf("%llu %s, kept in %s\n", COUNT_S(r->findings, "finding"), e->dir);
+		printf("%llu %s, kept in %s\n", COUNT_S(r->findings, "finding"), e->run.dir);
 	else if (tried_nothing(r))
 		printf("nothing was tried\n");
 	else
 		printf("no difference found%s\n",
 		       crashed_nothing(e, r) ? ", and no crash tried" : "");
-	if (e->before)
+	if (e->run.found_before)
 		printf("%llu %s found before, kept in %s\n",
-		       COUNT(e->before, "finding was", "findings were"), e->dir);
+		       COUNT(e->run.found_before, "finding was", "findings were"), e->run.dir);
 }
 
 static void print_summary(const struct explore *e, const struct explore_result *r, double elapsed)
 {
 	struct coverage_summary sum;
 
-	coverage_summary(&r->coverage, &e->inputs, &sum);
+	coverage_summary(&r->coverage, &e->run.inputs, &sum);
 	printf("%s: %llu operations in %.1f s, %.0f a second; %llu states, depth %llu\n",
 	       e->o.specs[0], llu(r->operations), elapsed,
 	       elapsed > 0 ? (double)r->operations / elapsed : 0, llu(r->states),
@@ -265,7 +255,7 @@ static void print_summary(const struct explore *e, const struct explore_result *
 		printf("every state within the bounds was visited\n");
 	if (r->stopped)
 		printf("stopped %s; --resume %s goes on\n",
-		       r->signalled ? "by a signal" : "when its time was up", e->dir);
+		       r->signalled ? "by a signal" : "when its time was up", e->run.dir);
 	if (r->cut_short)
 		printf("shrinking was cut short for %llu %s: what is kept is the smallest so far\n",
 		       COUNT_S(r->cut_short, "finding"));
@@ -278,39 +268,10 @@ static int write_coverage(const struct explore *e, const struct explore_result *
 	size_t n = strlen(e->coverage);
 
 	if (n > 4 && streq(e->coverage + n - 4, ".svg"))
-		coverage_picture(&r->coverage, &e->inputs, &text);
+		coverage_picture(&r->coverage, &e->run.inputs, &text);
 	else
-		coverage_print(&r->coverage, &e->inputs, &text);
+		coverage_print(&r->coverage, &e->run.inputs, &text);
 	return io_write_file(NULL, e->coverage, text.buf, text.len, 0, err);
-}
-
-/* A run that never began leaves no directory, unless there is something in it. */
-static void leave_nothing(const struct explore *e)
-{
-	struct err ignored = ERR_INIT;
-	auto_fd dir = e->resume ? -1 : below_open_dir(e->dir, NULL, &ignored);
-	auto_free char *pickle = dir < 0 ? NULL : case_find(e->dir, EXPLORE_PICKLES);
-
-	if (dir < 0 || pickle || below_exists(e->dir, "kernel-log") ||
-	    unlinkat(dir, "findings", AT_REMOVEDIR) < 0)
-		return;
-	unlinkat(dir, CASE_RUN, 0);
-	unlinkat(dir, TRUST_MARK, 0);
-	if (e->was_there || rmdir(e->dir) < 0)
-		return;
-	if (!e->output)
-		rmdir("outage-runs"); /* there may be others in it */
-}
-
-static uint64_t count_findings(const char *run)
-{
-	struct words names = { 0 };
-	struct err why = ERR_INIT;
-	int rc = below_list(run, "findings", &names, &why);
-	uint64_t n = names.n + (rc && rc != -ENOENT);
-
-	words_release(&names);
-	return n;
 }
 
 /* Better said now than after hours. */
@@ -332,62 +293,6 @@ static int check_coverage(const struct explore *e, struct err *err)
 	return 0;
 }
 
-/* Where RUN/run is, the run can go on, once it has written how far it came. */
-static int begin(struct explore *e, struct err *err)
-{
-	int rc = explore_plan_complete(&e->plan, e->o.time_ns || e->o.operations, err);
-
-	if (!rc)
-		rc = explore_plan_inputs(&e->plan, e->inputs_file, &e->inputs, err);
-	if (!rc)
-		rc = check_coverage(e, err);
-	if (rc)
-		return rc;
-	e->plan.ours = true;
-	e->was_there = e->output && access(e->output, F_OK) == 0;
-	cli_ready_to_mark(&e->unmarked);
-	rc = case_create(e->output, e->plan.target, explore_made, &e->dir, err);
-	if (rc)
-		return rc;
-	rc = explore_plan_save(&e->plan, e->dir, err);
-	if (rc)
-		leave_nothing(e);
-	return rc;
-}
-
-static int resume(struct explore *e, struct err *err)
-{
-	struct explore_plan given = e->plan;
-	auto_free char *source = xasprintf("%s/" CASE_RUN, e->resume);
-	int rc = 0;
-
-	explore_plan_init(&e->plan);
-	e->dir = xstrdup(e->resume);
-	if (e->output)
-		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", e->dir);
-	if (!rc)
-		rc = explore_plan_load(e->dir, &e->plan, err);
-	if (!rc)
-		rc = explore_plan_agrees(&e->plan, &given, err);
-	/* In this order: a guest's kernel is asked for its version, and so is run. */
-	if (!rc)
-		rc = explore_plan_trust(&e->plan, e->dir, e->trust, err);
-	if (!rc)
-		rc = explore_plan_same_kernels(&e->plan, e->dir, err);
-	if (!rc)
-		rc = explore_plan_inputs(&e->plan, source, &e->inputs, err);
-	if (!rc)
-		rc = check_coverage(e, err);
-	if (!rc)
-		rc = case_sweep(e->dir, err);
-	if (!rc && e->plan.ours)
-		cli_ready_to_mark(&e->unmarked);
-	if (!rc)
-		e->before = count_findings(e->dir);
-	explore_plan_release(&given);
-	return rc;
-}
-
 static int run_explore(struct explore *e)
 {
 	struct explore_result *r = xcalloc(1, sizeof(*r));
@@ -396,9 +301,9 @@ static int run_explore(struct explore *e)
 
 	if (!disk_clean_up(&removed, &ignored) && removed)
 		log_info("cleared %u disks that a killed run had left behind", removed);
-	explore_plan_opts(&e->plan, e->references, &e->o);
-	e->o.inputs = &e->inputs;
-	e->o.dir = e->dir;
+	explore_plan_opts(&e->run.plan, e->references, &e->o);
+	e->o.inputs = &e->run.inputs;
+	e->o.dir = e->run.dir;
 	e->o.ctx = e;
 	e->o.found = on_found;
 	e->o.failed = on_failed;
@@ -406,27 +311,29 @@ static int run_explore(struct explore *e)
 	e->o.warned = on_warned;
 	e->o.stopping = on_stopping;
 	e->o.progress = on_progress;
-	e->terminal = isatty(STDERR_FILENO) && !e->json;
-	e->start_ns = util_now_ns();
-	int rc = explore_run(&e->o, r, &err);
-	double elapsed = (double)(util_now_ns() - e->start_ns) / 1e9;
-	clear_line(e);
+	ticker_start(&e->ticker, e->json);
+	e->o.suppress = &e->suppress;
+	int rc = suppress_of_plan(e->run.plan.suppress, &e->suppress, &err);
+	if (!rc)
+		rc = explore_run(&e->o, r, &err);
+	double elapsed = ticker_elapsed(&e->ticker);
+	ticker_clear(&e->ticker);
 	if (!rc)
 		check_tried(e, r);
 	if (rc || (!r->operations && !r->findings))
-		leave_nothing(e);
+		exploration_abandon(&e->run);
 	if (!rc && e->json)
 		print_json(e, r, elapsed);
 	else if (!rc)
 		print_summary(e, r, elapsed);
 	if (!rc)
-		cli_tell_unmarked(&e->unmarked);
+		cli_tell_unmarked(&e->run.unmarked);
 	if (!rc && e->coverage)
 		rc = write_coverage(e, r, &err);
-	int status = rc				 ? cli_fail(&err)
-		     : r->errors || r->signalled ? EXIT_FAILED
-		     : r->findings || e->before	 ? EXIT_FINDINGS
-						 : EXIT_OK;
+	int status = rc					  ? cli_fail(&err)
+		     : r->errors || r->signalled	  ? EXIT_FAILED
+		     : r->findings || e->run.found_before ? EXIT_FINDINGS
+							  : EXIT_OK;
 	free(r);
 	return status;
 }
@@ -437,7 +344,7 @@ static int take_ref(void *into, const char *arg, struct err *err)
 {
 	struct explore *e = into;
 
-	return explore_plan_add(&e->plan, arg, err);
+	return explore_plan_add(&e->run.plan, arg, err);
 }
 
 /* The plan has what a file says, not where it is. */
@@ -448,38 +355,35 @@ static int take_inputs(struct explore *e, const char *arg, struct err *err)
 
 	if (!rc && strlen(strbuf_str(&text)) != text.len)
 		rc = err_set(err, -EINVAL, "%s is no text: it holds a zero byte", arg);
-	e->inputs_file = arg;
-	return rc ? rc : explore_plan_set(&e->plan, "inputs", strbuf_str(&text), err);
+	e->run.inputs_file = arg;
+	return rc ? rc : explore_plan_set(&e->run.plan, "inputs", strbuf_str(&text), err);
+}
+
+/* The same: what files have is one text of rules. */
+static int take_suppress(struct explore *e, const char *arg, struct err *err)
+{
+	auto_free char *rules = e->run.plan.suppress ? xstrdup(e->run.plan.suppress) : NULL;
+	int rc = suppress_add_file(&rules, arg, finding_kind_known, err);
+
+	return rc || !rules ? rc : explore_plan_set(&e->run.plan, "suppress", rules, err);
 }
 
 static int take_plan(void *into, const struct opt *o, const char *arg, struct err *err)
 {
 	struct explore *e = into;
 
+	if (streq(o->name, "suppress"))
+		return take_suppress(e, arg, err);
 	if (streq(o->name, "inputs"))
 		return take_inputs(e, arg, err);
-	return explore_plan_set(&e->plan, o->name, arg ? arg : "yes", err);
-}
-
-/* These two are a part of the target's name; false: it is another option. */
-static bool take_line(struct target_line *line, const struct opt *o, const char *arg)
-{
-	bool fstype = streq(o->name, "fstype");
-
-	if (fstype)
-		line->fstype = arg;
-	else if (streq(o->name, "mount-options"))
-		line->mount_options = arg;
-	else
-		return false;
-	return true;
+	return explore_plan_set(&e->run.plan, o->name, arg ? arg : "yes", err);
 }
 
 static int take_target(void *into, const struct opt *o, const char *arg, struct err *err)
 {
 	struct explore *e = into;
 
-	return take_line(&e->lines[0], o, arg) ? 0 : take_plan(into, o, arg, err);
+	return target_line_take(&e->lines[0], o, arg) ? 0 : take_plan(into, o, arg, err);
 }
 
 /* The options of the reference named last go to the command's struct, too. */
@@ -487,7 +391,7 @@ static void *last_ref(void *into, struct err *err)
 {
 	const struct explore *e = into;
 
-	if (e->plan.references.n)
+	if (e->run.plan.references.n)
 		return into;
 	err_set(err, -EINVAL,
 		"options that begin with --ref- are about the --ref before them, and there is "
@@ -498,11 +402,11 @@ static void *last_ref(void *into, struct err *err)
 static int take_ref_option(void *into, const struct opt *o, const char *arg, struct err *err)
 {
 	struct explore *e = into;
-	size_t n = e->plan.references.n;
+	size_t n = e->run.plan.references.n;
 
-	return take_line(&e->lines[n], o, arg)
+	return target_line_take(&e->lines[n], o, arg)
 		       ? 0
-		       : explore_plan_set_ref(&e->plan, n - 1, o->name, arg ? arg : "yes", err);
+		       : explore_plan_set_ref(&e->run.plan, n - 1, o->name, arg ? arg : "yes", err);
 }
 
 static void list_sides(struct strbuf *out)
@@ -541,8 +445,8 @@ static const struct opt options[] = {
 	  .help = "an option of the target or its guest, for the --ref before it" },
 	{ OPT_GROUP, .group = guest_options, .prefix = "ref-", .where = last_ref,
 	  .take = take_ref_option, .rare = true },
-	{ OPT_GROUP, .group = target_options, .take = take_target },
-	{ OPT_GROUP, .group = guest_options, .take = take_target },
+	{ OPT_GROUP, .group = target_options, .take = take_target, .rare = true },
+	{ OPT_GROUP, .group = guest_options, .take = take_target, .rare = true },
 	{ OPT_GROUP, .group = plan_options, .take = take_plan },
 	OPTION_LIMIT("operations", AT(o.operations)),
 	{ OPT_DURATION, "time", 0, "DURATION", AT(o.time_ns),
@@ -553,14 +457,13 @@ static const struct opt options[] = {
 	{ OPT_FLAG, "overlap", 0, NULL, AT(overlap), .rare = true,
 	  .help = "of runs that are given as arguments: how much they did twice" },
 	{ OPT_ARGUMENT, .arg = "RUN...", .hint = HINT_DIR, .rare = true, .help = "for --overlap" },
-	{ OPT_TEXT, "coverage", 0, "FILE", AT(coverage), .hint = HINT_FILE,
+	{ OPT_TEXT, "coverage", 0, "FILE", AT(coverage), .hint = HINT_FILE, .rare = true,
 	  .help = "which inputs were exercised: text, or a picture if it ends in .svg" },
-	OPTION_OUTPUT(AT(output)),
-	{ OPT_TEXT, "resume", 0, "RUN", AT(resume), .hint = HINT_DIR,
-	  .help = "go on with a run that was interrupted, with its options" },
+	OPTION_OUTPUT(AT(run.output)),
+	OPTION_RESUME(AT(run.resume)),
 	{ OPT_TEXT, "replay", 0, "FINDING", AT(replay), .hint = HINT_DIR,
 	  .help = "do what is kept there again" },
-	OPTION_TRUST(AT(trust), .rare = true),
+	OPTION_TRUST(AT(run.trust), .rare = true),
 	OPTION_JSON(AT(json)),
 	OPT_END
 };
@@ -569,24 +472,24 @@ static const struct opt options[] = {
 static int name_target(struct explore *e, struct err *err)
 {
 	auto_free char *name = NULL;
-	int rc = target_line_name(&e->lines[0], e->plan.target, &name, err);
+	int rc = target_line_name(&e->lines[0], e->run.plan.target, &name, err);
 
-	return rc || !name ? rc : explore_plan_set(&e->plan, "target", name, err);
+	return rc || !name ? rc : explore_plan_set(&e->run.plan, "target", name, err);
 }
 
 static int name_reference(struct explore *e, size_t i, struct err *err)
 {
 	auto_free char *name = NULL;
-	int rc = target_line_name(&e->lines[i + 1], e->plan.references.v[i].spec, &name, err);
+	int rc = target_line_name(&e->lines[i + 1], e->run.plan.references.v[i].spec, &name, err);
 
-	return rc || !name ? rc : explore_plan_set_ref(&e->plan, i, "ref", name, err);
+	return rc || !name ? rc : explore_plan_set_ref(&e->run.plan, i, "ref", name, err);
 }
 
 static int name_sides(struct explore *e, struct err *err)
 {
 	int rc = name_target(e, err);
 
-	for (size_t i = 0; i < e->plan.references.n && !rc; i++)
+	for (size_t i = 0; i < e->run.plan.references.n && !rc; i++)
 		rc = name_reference(e, i, err);
 	return rc;
 }
@@ -595,17 +498,15 @@ static void init(void *given)
 {
 	struct explore *e = given;
 
-	explore_plan_init(&e->plan);
-	inputs_init(&e->inputs);
+	exploration_init(&e->run);
 }
 
 static void release(void *given)
 {
 	struct explore *e = given;
 
-	explore_plan_release(&e->plan);
-	inputs_release(&e->inputs);
-	free(e->dir);
+	exploration_release(&e->run);
+	suppress_release(&e->suppress);
 }
 
 static int run(void *given, struct args *args)
@@ -619,28 +520,33 @@ static int run(void *given, struct args *args)
 	if (args->n)
 		return cli_usage(&cmd_explore, "'%.60s' is not expected here", args->v[0]);
 	if (e->replay)
-		return kind_replay(&kind_explore, &(struct replay_request){ .dir = e->replay,
-									    .json = e->json,
-									    .trust = e->trust });
-	if (!e->resume && !e->plan.target && !e->lines[0].fstype)
+		return kind_replay(&kind_explore,
+				   &(struct replay_request){ .dir = e->replay,
+							     .json = e->json,
+							     .trust = e->run.trust });
+	if (!e->run.resume && !e->run.plan.target && !e->lines[0].fstype)
 		return cli_usage(&cmd_explore, "--target is missing");
-	e->o.resume = e->resume;
+	e->o.resume = e->run.resume;
 	int rc = name_sides(e, &err);
 	if (!rc)
-		rc = e->resume ? resume(e, &err) : begin(e, &err);
+		rc = check_coverage(e, &err);
+	if (!rc)
+		rc = e->run.resume
+			     ? exploration_resume(&e->run, &err)
+			     : exploration_begin(&e->run, e->o.time_ns || e->o.operations, &err);
 	return rc ? cli_fail(&err) : run_explore(e);
 }
 
 const struct command cmd_explore = {
 	.name = "explore",
-	.summary = "searches the states of a file system for differences from the reference",
-	.usage = "usage: outage explore -t TARGET [OPTIONS]\n"
-		 "       outage explore --resume RUN | --replay FINDING [--trust]\n"
-		 "       outage explore --overlap RUN RUN...\n"
-		 "\n"
-		 "Goes through the states of a file system by itself, and compares it with the\n"
-		 "reference file system after every operation.\n",
-	.notes = EXIT_STATUS_NOTES "example: outage explore -t ext4 --time 10s\n",
+	.summary = "searches a file system's states for differences from a reference",
+	.usage = "-t TARGET [OPTIONS]\n"
+		 "--resume RUN | --replay FINDING [--trust]\n"
+		 "--overlap RUN RUN...",
+	.about = "Goes through the states of a file system by itself, and compares it with the "
+		 "reference file system after every operation.",
+	.status = EXIT_STATUS_SEARCH,
+	.example = "outage explore -t ext4 --time 10s",
 	.options = options,
 	.size = sizeof(struct explore),
 	.init = init,

@@ -20,11 +20,9 @@ static int run(void *given, struct args *args)
 	const struct case_ops *ops;
 	auto_free char *dir = NULL;
 
-	if (args->n != 1)
-		return cli_usage(&cmd_export_case, "give the directory of one finding");
-	if (!r->output)
+	if (args->n == 1 && !r->output)
 		return cli_usage(&cmd_export_case, "--output is missing");
-	int status = kind_choose(&cmd_export_case, args->v[0], &dir, &ops);
+	int status = kind_choose(&cmd_export_case, args, &dir, &ops);
 	if (status)
 		return status;
 	r->dir = dir;
@@ -33,30 +31,21 @@ static int run(void *given, struct args *args)
 
 const struct command cmd_export_case = {
 	.name = "export",
-	.summary = "writes a finding as scripts, a C program, a disk image, an xfstests test",
-	.usage =
-		"usage: outage export FINDING -o OUT [--trust]\n"
-		"\n"
-		"Writes a finding in forms that need nothing of this program:\n"
-		"\n"
-		"  crash.img       the disk as the crash left it (sparse)\n"
-		"  reproduce.sh    shows the problem: status 1 if it does, 0 if not, 2 if it "
-		"cannot;\n"
-		"                  all there is of a finding of outage app or pm, where it builds "
-		"the\n"
-		"                  directory or the file as the crash left it, and runs the check\n"
-		"  lazyfs.toml     of outage app: a fault for LazyFS or outage mount that leads "
-		"there\n"
-		"  workload.sh     the workload as shell commands, where there are such\n"
-		"  workload.c      the workload as a C program\n"
-		"  generic-NNN     the workload as a test of the xfstests suite, with "
-		"generic-NNN.out\n"
-		"  guest/          what --guest-file gave to the guest\n"
-		"  start.img       of outage explore: the disk to begin with, where one is "
-		"needed\n",
-	.notes = "Exit status: 0 all was written, 2 it could not be.\n"
+	.summary = "writes a finding as scripts, a C program, a disk image, a test",
+	.usage = "FINDING -o OUT [--trust]",
+	.about = "Writes a finding in forms that need nothing of this program:\n"
 		 "\n"
-		 "example: outage export outage-runs/ext4-0001/findings/0-0 -o reproducer\n",
+		 "  crash.img      the disk as the crash left it (sparse)\n"
+		 "  reproduce.sh   shows the problem (status 1), or not (0), or cannot (2);\n"
+		 "                 of a finding of outage app or pm, there is no more\n"
+		 "  lazyfs.toml    of outage app: a fault for LazyFS or outage mount that does it\n"
+		 "  workload.sh    the workload as shell commands, where there are such\n"
+		 "  workload.c     the workload as a C program\n"
+		 "  generic-NNN    the workload as a test of the xfstests suite\n"
+		 "  guest/         what --guest-file gave to the guest\n"
+		 "  start.img      of outage explore: the disk to begin with, if one is needed",
+	.status = "0 all was written, 2 it could not be",
+	.example = "outage export outage-runs/ext4-0001/findings/0-0 -o reproducer",
 	.options = options,
 	.size = sizeof(struct export_request),
 	.run = run,

@@ -21,71 +21,54 @@ struct options {
 
 /* ---- writing ---- */
 
+/* Small texts are collected into large writes. */
 enum { OUT_SIZE = 128 * 1024 };
 
-/* Collects small texts into large writes. */
-struct out {
-	struct strbuf buf;
-};
-
-static int out_flush(struct out *o, struct err *err)
+static int write_out(struct strbuf *text, struct err *err)
 {
-	int rc = io_write_full(STDOUT_FILENO, o->buf.buf, o->buf.len);
+	int rc = io_write_full(STDOUT_FILENO, text->buf, text->len);
 
 	if (rc == -EPIPE)
 		return err_set(err, rc, "standard output was closed before everything was written");
 	if (rc)
 		return err_set(err, rc, "cannot write to standard output: %m");
-	strbuf_clear(&o->buf);
+	strbuf_clear(text);
 	return 0;
 }
 
-static int out_add(struct out *o, const char *text, size_t len, struct err *err)
+/* The place of number `i` of a sample: one from each of `n` equal parts, so that none comes twice.
+ */
+static uint64_t draw(struct rng *rng, uint64_t span, uint64_t i, uint64_t n)
 {
-	strbuf_add(&o->buf, text, len);
-	return o->buf.len >= OUT_SIZE ? out_flush(o, err) : 0;
+	uint64_t lo = (uint64_t)((unsigned __int128)span * i / n);
+	uint64_t hi = (uint64_t)((unsigned __int128)span * (i + 1) / n);
+
+	return lo + rng_below(rng, hi - lo);
 }
 
-static int write_range(struct gen *g, uint64_t from, uint64_t to, struct err *err)
+/* All from `from` on, up to and without `to`; or a sample of them. */
+static int write_range(struct gen *g, uint64_t from, uint64_t to, const struct options *sample,
+		       struct err *err)
 {
-	struct out o = { 0 };
-	const char *text;
-	size_t len;
-	int rc = 0;
-
-	gen_seek(g, from);
-	for (uint64_t i = from; i < to && !rc && gen_next(g, &text, &len); i++)
-		rc = out_add(&o, text, len, err);
-	if (!rc && o.buf.len)
-		rc = out_flush(&o, err);
-	strbuf_release(&o.buf);
-	return rc;
-}
-
-/* One from each of `n` equal parts: spread over the set, and none twice. */
-static int write_sample(struct gen *g, uint64_t from, uint64_t to, uint64_t n, uint64_t seed,
-			struct err *err)
-{
-	struct out o = { 0 };
+	uint64_t n = sample ? min(sample->sample, to - from) : to - from;
+	auto_strbuf out = STRBUF_INIT;
 	struct rng rng;
 	const char *text;
 	size_t len;
 	int rc = 0;
 
-	rng_init(&rng, seed);
-	n = min(n, to - from);
+	rng_init(&rng, sample ? sample->seed : 0);
+	gen_seek(g, from);
 	for (uint64_t i = 0; i < n && !rc; i++) {
-		unsigned __int128 span = to - from;
-		uint64_t lo = (uint64_t)(span * i / n), hi = (uint64_t)(span * (i + 1) / n);
-
-		gen_seek(g, from + lo + rng_below(&rng, hi - lo));
-		if (gen_next(g, &text, &len))
-			rc = out_add(&o, text, len, err);
+		if (sample)
+			gen_seek(g, from + draw(&rng, to - from, i, n));
+		if (!gen_next(g, &text, &len))
+			break;
+		strbuf_add(&out, text, len);
+		if (out.len >= OUT_SIZE)
+			rc = write_out(&out, err);
 	}
-	if (!rc && o.buf.len)
-		rc = out_flush(&o, err);
-	strbuf_release(&o.buf);
-	return rc;
+	return rc || !out.len ? rc : write_out(&out, err);
 }
 
 /* ---- the modes ---- */
@@ -258,15 +241,13 @@ static int generate(const struct options *o)
 	if (!rc && o->name) {
 		rc = gen_name_index(g, o->name, &from, &err);
 		if (!rc)
-			rc = write_range(g, from, from + 1, &err);
+			rc = write_range(g, from, from + 1, NULL, &err);
 	} else if (!rc) {
 		select_part(o, gen_count(g), &from, &to);
 		if (o->count)
 			print_count(o, &b, o->sampled ? min(o->sample, to - from) : to - from);
-		else if (o->sampled)
-			rc = write_sample(g, from, to, o->sample, o->seed, &err);
 		else
-			rc = write_range(g, from, to, &err);
+			rc = write_range(g, from, to, o->sampled ? o : NULL, &err);
 	}
 	gen_free(g);
 	return rc ? cli_fail(&err) : EXIT_OK;
@@ -338,13 +319,12 @@ static int run(void *given, struct args *args)
 const struct command cmd_gen = {
 	.name = "gen",
 	.summary = "writes every workload inside stated bounds",
-	.usage = "usage: outage gen --bounds SET|FILE [OPTIONS]\n"
-		 "       outage gen --name NAME [--bounds FILE]\n"
-		 "       outage gen --import FILE...\n"
-		 "       outage gen --list | --show SET|FILE | --list-operations\n"
-		 "\n"
-		 "Writes every workload inside the bounds to standard output.\n",
-	.notes = "example: outage gen --bounds seq-1 --limit 3\n",
+	.usage = "--bounds SET|FILE [OPTIONS]\n"
+		 "--name NAME [--bounds FILE]\n"
+		 "--import FILE...\n"
+		 "--list | --show SET|FILE | --list-operations",
+	.about = "Writes every workload inside the bounds to standard output.",
+	.example = "outage gen --bounds seq-1 --limit 3",
 	.options = options,
 	.size = sizeof(struct options),
 	.run = run,

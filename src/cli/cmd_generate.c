@@ -65,9 +65,8 @@ static int run(void *unused, struct args *args)
 
 const struct command cmd_generate = {
 	.name = "generate",
-	.usage = "usage: outage generate bash | zsh | fish | man PAGE SHARED\n"
-		 "\n"
-		 "Prints what is made from the tables of options.\n",
+	.usage = "bash | zsh | fish | man PAGE SHARED",
+	.about = "Prints what is made from the tables of options.",
 	.options = options,
 	.run = run,
 };

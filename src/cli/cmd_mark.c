@@ -54,13 +54,11 @@ static int run(void *unused, struct args *args)
 const struct command cmd_mark = {
 	.name = "mark",
 	.summary = "a mark in the trace of persistent memory",
-	.usage = "usage: outage mark begin N | end N | text TEXT...\n"
-		 "\n"
-		 "Tells the tracer of this machine's persistent memory where a script is. Where\n"
-		 "nothing is traced, it does nothing. A program uses <outage/mark.h> instead.\n",
-	.notes = "Exit status: 0, or 2 if the command line is wrong.\n"
-		 "\n"
-		 "example: outage mark begin 1; mv a b; outage mark end 1\n",
+	.usage = "begin N | end N | text TEXT...",
+	.about = "Tells the tracer of this machine's persistent memory where a script is. Where "
+		 "nothing is traced, it does nothing. A program uses <outage/mark.h> instead.",
+	.status = "0, or 2 if the command line is wrong",
+	.example = "outage mark begin 1; mv a b; outage mark end 1",
 	.options = options,
 	.order = OPT_NOWHERE,
 	.run = run,

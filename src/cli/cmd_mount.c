@@ -28,19 +28,19 @@ static const struct opt options[] = {
 	{ OPT_FLAG, "trace-data", 0, NULL, AT(run.trace_data), .help = "with what was written" },
 	{ OPT_FLAG, "trace-reads", 0, NULL, AT(run.trace_reads),
 	  .help = "and operations that change nothing" },
-	{ OPT_SIZE, "cache-size", 0, "SIZE", AT(run.cache_size), .least = 1,
+	{ OPT_SIZE, "cache-size", 0, "SIZE", AT(run.cache_size), .rare = true, .least = 1,
 	  .help = "room in memory; default: no limit" },
-	{ OPT_SIZE, "page-size", 0, "SIZE", AT(run.page_size), .least = 1,
+	{ OPT_SIZE, "page-size", 0, "SIZE", AT(run.page_size), .rare = true, .least = 1,
 	  .help = "of a page in it; default: 4096" },
-	{ OPT_SIZE, "block-size", 0, "SIZE", AT(run.block_size), .least = 1,
+	{ OPT_SIZE, "block-size", 0, "SIZE", AT(run.block_size), .rare = true, .least = 1,
 	  .help = "the unit in which what is unsynced is told; default: a page" },
-	{ OPT_FLAG, "evict", 0, NULL, AT(run.evict),
+	{ OPT_FLAG, "evict", 0, NULL, AT(run.evict), .rare = true,
 	  .help = "when it is full, the oldest page becomes durable; else the newest" },
 	{ OPT_FLAG, "allow-other", 0, NULL, AT(run.allow_other),
 	  .help = "other users may use it, too" },
-	{ OPT_OFF, "no-real-sync", 0, NULL, AT(run.real_sync),
+	{ OPT_OFF, "no-real-sync", 0, NULL, AT(run.real_sync), .rare = true,
 	  .help = "a sync does not sync ROOT's own file system: faster" },
-	{ OPT_TEXT, "socket", 0, "PATH", AT(run.socket), .hint = HINT_FILE,
+	{ OPT_TEXT, "socket", 0, "PATH", AT(run.socket), .rare = true, .hint = HINT_FILE,
 	  .help = "one more socket for commands" },
 	{ OPT_LIST, NULL, 'o', "OPTION", AT(run.fuse_options),
 	  .help = "a further mount option, as of mount.fuse3(8)" },
@@ -78,17 +78,13 @@ static int run(void *given, struct args *args)
 const struct command cmd_mount = {
 	.name = "mount",
 	.summary = "mount the file system that forgets what was not synced",
-	.usage = "usage: outage mount [OPTIONS] ROOT MNT\n"
-		 "\n"
-		 "Shows the directory ROOT on the directory MNT, and keeps what programs write "
-		 "there\n"
-		 "in memory until they sync it. A fault, or 'outage ctl MNT clear-cache', loses "
-		 "the\n"
-		 "rest, as a power cut would. It is served until it is unmounted ('outage umount\n"
-		 "MNT'); then nothing is lost.\n",
-	.notes = "Exit status: 0 unmounted, 2 failed, 3 a fault or a command crashed it.\n"
-		 "\n"
-		 "example: outage mount --daemon data mnt && outage ctl mnt clear-cache\n",
+	.usage = "[OPTIONS] ROOT MNT",
+	.about = "Shows the directory ROOT on the directory MNT, and keeps what programs write "
+		 "there in memory until they sync it. A fault, or 'outage ctl MNT clear-cache', "
+		 "loses the rest, as a power cut would. It is served until it is unmounted "
+		 "('outage umount MNT'); then nothing is lost.",
+	.status = "0 unmounted, 2 failed, 3 a fault or a command crashed it",
+	.example = "outage mount --daemon data mnt && outage ctl mnt clear-cache",
 	.options = options,
 	.size = sizeof(struct options),
 	.init = init,

@@ -9,24 +9,25 @@
 #include "base/json.h"
 #include "base/signals.h"
 #include "base/words.h"
+#include "case/suppress.h"
 #include "check/semantic.h"
 #include "cli/cli.h"
 #include "cli/groups.h"
+#include "cli/kind.h"
+#include "cli/ticker.h"
 #include "pm/pm_command.h"
 #include "pm/pm_pipeline.h"
 
 enum {
-	DETAIL_LINES = 4,	 /* of a finding that are printed */
-	CRASH_RECOVERY = 1 << 1, /* of the words of --crash */
-	EARLY_MAX = 8,		 /* failures that are told before all are known */
+	DETAIL_LINES = 4, /* of a finding that are printed */
+	EARLY_MAX = 8,	  /* failures that are told before all are known */
 };
 
 struct pm {
 	struct pm_asked asked;
 	struct pm_outcome out;
-	uint32_t crash; /* bits of CRASH_... */
-	bool json, terminal;
-	uint64_t shown_ns;
+	bool json;
+	struct ticker ticker;
 	struct err unmarked; /* why nothing gets this user's mark */
 };
 
@@ -37,27 +38,14 @@ static void on_signal(int sig)
 	told_to_stop = sig;
 }
 
-static double elapsed(const struct pm *p)
-{
-	return (double)(util_now_ns() - p->asked.start_ns) / 1e9;
-}
-
-static void clear_progress(const struct pm *p)
-{
-	if (p->terminal)
-		fputs("\r\033[K", stderr);
-}
-
 static void on_progress(void *ctx, uint64_t checked, uint64_t failing)
 {
 	struct pm *p = ctx;
-	uint64_t now = util_now_ns();
 
-	if (!p->terminal || now - p->shown_ns < 200000000)
+	if (!ticker_due(&p->ticker))
 		return;
-	p->shown_ns = now;
-	fprintf(stderr, "\r\033[K%llu states checked, %llu fail, %.0f/s", llu(checked),
-		llu(failing), (double)checked / max(elapsed(p), 0.001));
+	fprintf(stderr, "%llu states checked, %llu fail, %.0f/s", llu(checked), llu(failing),
+		(double)checked / max(ticker_elapsed(&p->ticker), 0.001));
 }
 
 /* The first line of what a command said, and how long it is. */
@@ -72,7 +60,7 @@ static void on_failed(void *ctx, const struct pm_failure *f, size_t reasons)
 
 	if (p->json || reasons > EARLY_MAX)
 		return;
-	clear_progress(p);
+	ticker_clear(&p->ticker);
 	printf("fails  at event %llu (%s): %.*s\n", llu(f->point), semantic_cause_name(f->cause),
 	       first_line(f->said), f->said);
 	fflush(stdout);
@@ -104,7 +92,7 @@ static void on_case(void *ctx, const struct pm_case *c, size_t number, bool kept
 
 	if (p->json)
 		return;
-	clear_progress(p);
+	ticker_clear(&p->ticker);
 	print_case(p, c);
 	if (kept)
 		printf("       %s/findings/%zu\n", p->out.dir, number);
@@ -124,8 +112,9 @@ static void print_json(const struct pm *p)
 		 KV("flushes", s->flushes), KV("fences", s->fences), KV("marks", s->marks),
 		 KV("cpus", s->cpus), KV("crash_states", s->crash_states),
 		 KV("unique_states", s->unique_states), KV("checked", s->checked),
-		 KV("failing", s->failing), KV("findings", s->findings), KV("errors", s->errors),
-		 KV("elapsed_s", elapsed(p)), KV("budget_hit", (bool)s->budget_hit),
+		 KV("failing", s->failing), KV("findings", s->findings),
+		 KV("suppressed", s->suppressed), KV("errors", s->errors),
+		 KV("elapsed_s", ticker_elapsed(&p->ticker)), KV("budget_hit", (bool)s->budget_hit),
 		 KV("left_out", s->left_out), KV("known", s->known), KV("dropped", s->dropped),
 		 KV("copies_not_cut", s->copies), KV("granularity", p->asked.plan.granularity),
 		 KV("max_subset", p->asked.plan.max_subset),
@@ -156,7 +145,7 @@ static void print_more(const struct pm *p)
 		printf("pruned: %llu crash states differ only in lines that are not read, as seen "
 		       "in %llu runs (in %llu of them all is read)\n",
 		       llu(s->pruned), llu(s->reads_traced), llu(s->reads_whole));
-	if (p->asked.crash_recovery)
+	if (p->asked.plan.crash & PM_CRASH_RECOVERY)
 		printf("recovery changes states in %llu %s; %llu traced, %llu of them different: "
 		       "%llu crash states of them checked, up to %.15g left out\n",
 		       COUNT_S(p->out.recovery_ways, "way"), llu(s->recoveries),
@@ -196,14 +185,18 @@ static void print_text(const struct pm *p)
 	       "%.1f s: %.0f a second\n",
 	       COUNT_S(s->stores, "store"), COUNT(s->flushes, "flush", "flushes"),
 	       COUNT_S(s->fences, "fence"), COUNT_S(s->unique_states, "state"),
-	       llu(s->crash_states), llu(s->checked), elapsed(p),
-	       (double)s->checked / max(elapsed(p), 0.001));
+	       llu(s->crash_states), llu(s->checked), ticker_elapsed(&p->ticker),
+	       (double)s->checked / max(ticker_elapsed(&p->ticker), 0.001));
 	print_left_out(p);
 	print_more(p);
+	if (p->out.stopped)
+		printf("to go on: outage pm --resume %s\n", p->out.dir);
 	if (p->asked.plan.preload)
 		printf("traced by calls of libpmem: stores are known when the next call is made, "
 		       "flush instructions of the program's own are not seen, nor is what a forked "
 		       "process calls\n");
+	if (s->suppressed)
+		printf("%llu %s suppressed\n", COUNT(s->suppressed, "finding is", "findings are"));
 	if (!s->findings)
 		printf(s->checked ? "nothing found\n" : "nothing was tried\n");
 	else
@@ -221,7 +214,7 @@ static int run_pm(struct pm *p)
 	cli_ready_to_mark(&p->unmarked);
 	signals_catch(&signals, on_signal);
 	int rc = pm_pipeline(&p->asked, &p->out, &err);
-	clear_progress(p);
+	ticker_clear(&p->ticker);
 	signals_restore(&signals);
 	if (rc && p->out.kept)
 		return cli_failf("%s; what was found until then is in %s", err.msg, p->out.dir);
@@ -281,6 +274,11 @@ static int parse_file(void *file, const char *given, struct err *err)
 	return 0;
 }
 
+static int take_suppress(void *text, const char *arg, struct err *err)
+{
+	return suppress_add_file(text, arg, pm_cause_known, err);
+}
+
 #define AT(member) OPT_AT(struct pm, member)
 static const struct opt options[] = {
 	{ OPT_ARGUMENT, .arg = "PROGRAM", .hint = HINT_FILE,
@@ -291,13 +289,13 @@ static const struct opt options[] = {
 	{ OPT_SIZE, "size", 0, "BYTES", AT(asked.size), .least = 1,
 	  .help = "make it, of so many zero bytes, if it is not there" },
 	{ OPT_COPY, "check", 0, "CMD", AT(asked.plan.check), .hint = HINT_FILE,
-	  .help = "must succeed on every state; $1 and OUTAGE_FILE name the file, OUTAGE_MARKS a "
-		  "file with the marks that were passed" },
+	  .help = "must succeed on every state; $1 and OUTAGE_FILE name it, OUTAGE_MARKS a file "
+		  "with the marks that were passed" },
 	{ OPT_COPY, "dump", 0, "CMD", AT(asked.plan.dump), .hint = HINT_FILE,
 	  .help = "prints what is there: each operation that the program marks must be seen whole "
 		  "or not at all, and stay once it has returned" },
 	{ OPT_COPY, "recover", 0, "CMD", AT(asked.plan.recover), .hint = HINT_FILE,
-	  .help = "is run on every state before that; else what looks also recovers" },
+	  .help = "is run before that; else what looks also recovers" },
 	{ OPT_SET, "promise", 0, "WHAT,...", AT(asked.plan.promises), .words = "sync atomic",
 	  .rare = true, .help = "with --dump, of each operation: sync, atomic, both, or none",
 	  .otherwise = "sync,atomic" },
@@ -305,8 +303,8 @@ static const struct opt options[] = {
 	OPTION_CRASH("reorder recovery",
 		     "reorder: stores in flight are lost while PROGRAM runs; recovery: also while "
 		     "a crash is recovered from",
-		     AT(crash), .otherwise = "reorder"),
-	{ OPT_COUNT, "recoveries", 0, "N", AT(asked.recoveries), .least = 1, .rare = true,
+		     AT(asked.plan.crash), .otherwise = "reorder"),
+	{ OPT_COUNT, "recoveries", 0, "N", AT(asked.plan.recoveries), .least = 1, .rare = true,
 	  .help = "how many of these are traced", .otherwise = "16" },
 	OPTION_MODEL(OPT_COPY, list_pm_models, AT(asked.plan.model)),
 	OPTION_EADR(OPT_CALL, AT(asked.plan.model), .call = take_eadr),
@@ -317,29 +315,32 @@ static const struct opt options[] = {
 	OPTION_PRUNE("none, or reads: only lines that are read are varied", AT(asked.plan.prune),
 		     .otherwise = "none"),
 	OPTION_MAX_SUBSET("stores lost, or surviving, at once", AT(asked.plan.max_subset),
-			  .otherwise = "2"),
+			  .otherwise = "2", .rare = true),
 	OPTION_BUDGET("states that are checked; 0: no limit", AT(asked.plan.budget),
 		      .otherwise = "20000"),
 	{ OPT_COUNT, "enough", 0, "N", AT(asked.plan.enough), .rare = true, .otherwise = "32",
 	  .help = "failures for one reason at one crash point, after which only some of its states "
 		  "are checked; 0: check all" },
+	OPTION_SUPPRESS(AT(asked.plan.suppress), .call = take_suppress),
 	{ OPT_SECTION, .help = "The run" },
 	OPTION_TIME(AT(asked.time_ns)),
 	OPTION_TIMEOUT("for the run and for each check", AT(asked.plan.timeout_ms), .unit = 1000000,
 		       .least = 1, .otherwise = "60s"),
 	OPTION_JOBS("checks at the same time; default: one for each processor", 256,
 		    AT(asked.jobs)),
-	{ OPT_CHOICE, "tracer", 0, "WHAT", AT(asked.tracer.preload), .words = "qemu preload",
+	{ OPT_CHOICE, "tracer", 0, "WHAT", AT(asked.plan.preload), .words = "qemu preload",
 	  .otherwise = "qemu", .rare = true,
 	  .help = "qemu: an emulator sees every instruction; preload: the program runs as it is, "
 		  "and calls of libpmem are seen" },
-	{ OPT_FLAG, "stacks", 0, NULL, AT(asked.tracer.stacks),
+	{ OPT_FLAG, "stacks", 0, NULL, AT(asked.plan.stacks),
 	  .help = "with qemu: also who called the function that a store is in" },
-	{ OPT_SIZE, "trace-limit", 0, "BYTES", AT(asked.tracer.limit), .least = 65536, .rare = true,
-	  .help = "of the trace; default: 1G" },
-	{ OPT_TEXT, "qemu", 0, "PROGRAM", AT(asked.qemu), .hint = HINT_FILE, .rare = true,
+	{ OPT_SIZE, "trace-limit", 0, "BYTES", AT(asked.plan.trace_limit), .least = 65536,
+	  .rare = true, .help = "of the trace; default: 1G" },
+	{ OPT_COPY, "qemu", 0, "PROGRAM", AT(asked.plan.qemu), .hint = HINT_FILE, .rare = true,
 	  .help = "the emulator; default: qemu-x86_64" },
 	OPTION_OUTPUT(AT(asked.output)),
+	OPTION_RESUME(AT(asked.resume)),
+	OPTION_TRUST(AT(asked.trust), .rare = true),
 	OPTION_JSON(AT(json)),
 	OPT_END
 };
@@ -367,14 +368,14 @@ static int check_options(const struct pm *p)
 	if (p->asked.plan.media && p->asked.plan.dump)
 		return cli_usage(&cmd_pm, "--media goes with --check, which says what is to be "
 					  "survived, not with --dump");
-	if (p->asked.tracer.stacks && p->asked.tracer.preload)
+	if (p->asked.plan.stacks && p->asked.plan.preload)
 		return cli_usage(&cmd_pm, "--stacks wants an emulator, which sees calls and "
 					  "returns: leave out --tracer preload");
-	if (p->asked.plan.prune && p->asked.tracer.preload)
+	if (p->asked.plan.prune && p->asked.plan.preload)
 		return cli_usage(&cmd_pm, "--prune reads wants an emulator, which alone sees what "
 					  "is read: leave out --tracer preload");
-	if ((p->asked.plan.prune || p->asked.crash_recovery) && !p->asked.tracer.preload &&
-	    command_plain(recover, p->asked.plan.file, &words, &err))
+	if ((p->asked.plan.prune || p->asked.plan.crash & PM_CRASH_RECOVERY) &&
+	    !p->asked.plan.preload && command_plain(recover, p->asked.plan.file, &words, &err))
 		return cli_fail(&err);
 	if (p->asked.plan.prune && command_plain(look, p->asked.plan.file, &other, &err))
 		return cli_fail(&err);
@@ -388,8 +389,8 @@ static void init(void *given)
 
 	p->asked.tracer = (struct tracer)TRACER_INIT;
 	p->asked.jobs = cpus > 0 ? (uint64_t)cpus : 1;
-	p->terminal = isatty(2);
-	p->asked.start_ns = util_now_ns();
+	ticker_start(&p->ticker, false);
+	p->asked.start_ns = p->ticker.start_ns;
 	p->asked.stop = &told_to_stop;
 	p->asked.progress = on_progress;
 	p->asked.failed = on_failed;
@@ -406,12 +407,30 @@ static void release(void *given)
 	free(p->out.dir);
 }
 
+/* All of it is in the plan of the run. */
+static int resume(struct pm *p, const struct args *args)
+{
+	static const char *const others[] = { "size", "eadr" };
+
+	if (args->n)
+		return cli_usage(&cmd_pm, "--resume has the program's run from %s: leave %s out",
+				 p->asked.resume, args->v[0]);
+	if (p->asked.output)
+		return cli_usage(&cmd_pm, "--resume goes on in %s: leave -o out", p->asked.resume);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (args_given(args, others[i]))
+			return cli_usage(&cmd_pm, "--resume has it from %s: leave --%s out",
+					 p->asked.resume, others[i]);
+	p->asked.given = kind_given(pm_kind.plan, args);
+	return run_pm(p);
+}
+
 static int run(void *given, struct args *args)
 {
 	struct pm *p = given;
 
-	p->asked.plan.preload = p->asked.tracer.preload;
-	p->asked.crash_recovery = p->crash & CRASH_RECOVERY;
+	if (p->asked.resume)
+		return resume(p, args);
 	if (!p->asked.plan.file)
 		return cli_usage(&cmd_pm, "--file is missing: which file is persistent memory?");
 	if (!p->asked.plan.check == !p->asked.plan.dump)
@@ -432,17 +451,14 @@ static int run(void *given, struct args *args)
 const struct command cmd_pm = {
 	.name = "pm",
 	.summary = "every crash of a program that uses persistent memory is tried",
-	.usage = "usage: outage pm --file POOL (--check | --dump) CMD [OPTIONS] -- PROGRAM "
-		 "[ARGUMENTS]\n"
-		 "\n"
-		 "Runs PROGRAM once in an emulator that sees every store, flush and fence to the "
-		 "file\n"
-		 "POOL, which the program maps as persistent memory. Then every content that the\n"
-		 "memory could have had after a power cut, by the rules of x86 processors, is put "
-		 "in\n"
-		 "the file's place, and checked. POOL itself is not changed.\n",
-	.notes = EXIT_STATUS_NOTES
-	"example: outage pm --file pool --size 1M --check ./verify -- ./writer pool\n",
+	.usage = "--file POOL (--check | --dump) CMD [OPTIONS] -- PROGRAM ARG...\n"
+		 "--resume RUN [OPTIONS]",
+	.about = "Runs PROGRAM once in an emulator that sees every store, flush and fence to the "
+		 "file POOL, which the program maps as persistent memory. Then every content that "
+		 "the memory could have had after a power cut, by the rules of x86 processors, is "
+		 "put in the file's place, and checked. POOL itself is not changed.",
+	.status = EXIT_STATUS_SEARCH,
+	.example = "outage pm --file pool --size 1M --check ./verify -- ./writer pool",
 	.options = options,
 	.order = OPT_BEFORE, /* the program's own options are its own */
 	.size = sizeof(struct pm),

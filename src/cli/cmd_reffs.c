@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_reffs.c - outage reffs: mount the reference file system, and save and restore its states. */
 #include <errno.h>
-#include <fcntl.h>
-#include <outage/reffs.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/number.h"
 #include "cli/cli.h"
-#include "fs/reffs_pool.h"
+#include "fsmount/reffs_call.h"
 #include "fsmount/reffs_mount.h"
 
 struct options {
@@ -19,70 +16,15 @@ struct options {
 
 /* ---- talking to one that is mounted ---- */
 
-static int fails(const char *what, const char *dir)
-{
-	if (errno == ENOTTY)
-		return cli_failf("%s is no mounted reference file system; 'outage reffs %s' mounts "
-				 "one",
-				 dir, dir);
-	if (errno == ENOENT)
-		return cli_failf("cannot %s: no state is saved under this key", what);
-	return cli_failf("cannot %s: %m", what);
-}
-
 static int call(const char *what, const char *dir, unsigned long cmd, void *arg)
 {
-	auto_fd fd = open(dir, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return cli_failf("cannot open %s: %m", dir);
-	return ioctl(fd, cmd, arg) < 0 ? fails(what, dir) : EXIT_OK;
-}
-
-/*
- * The call that loads a file gives a number only: what is wrong with it we find out by reading it
- * ourselves.
- */
-static int load(const char *dir, struct outage_reffs_file *f)
-{
-	struct reffs_pool pool = { 0 };
 	struct err err = ERR_INIT;
-	auto_fd fd = open(dir, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		return cli_failf("cannot open %s: %m", dir);
-	if (ioctl(fd, OUTAGE_REFFS_LOAD, f) == 0)
-		return EXIT_OK;
-	int error = errno;
-	if (error == ENOTTY)
-		return fails("load", dir);
-	struct reffs *scratch = reffs_new(NULL);
-	int rc = reffs_load_file(scratch, &pool, f->path, &err);
-	reffs_pool_release(&pool);
-	reffs_free(scratch);
-	errno = error;
-	return rc ? cli_fail(&err) : fails("load", dir);
+	return reffs_call(what, dir, cmd, arg, &err) ? cli_fail(&err) : EXIT_OK;
 }
 
-/* Whether the file can be made at all; what fails then is about the key. */
-static int check_place(const char *path)
+static int with_key(const struct options *o, unsigned long cmd, int argc, char **argv)
 {
-	auto_free char *dir = xstrdup(path);
-
-	*strrchr(dir, '/') = '\0';
-	if (access(*dir ? dir : "/", F_OK) < 0)
-		return cli_failf("cannot write %s: its directory is not there", path);
-	return EXIT_OK;
-}
-
-static int with_key(const struct options *o, int argc, char **argv)
-{
-	static const struct {
-		const char *name;
-		unsigned long cmd;
-	} calls[] = { { "save", OUTAGE_REFFS_SAVE },
-		      { "restore", OUTAGE_REFFS_RESTORE },
-		      { "drop", OUTAGE_REFFS_DROP } };
 	struct outage_reffs_key k = { .flags = o->keep ? OUTAGE_REFFS_KEEP : 0 };
 	uint64_t key;
 
@@ -91,10 +33,7 @@ static int with_key(const struct options *o, int argc, char **argv)
 	if (number_parse(argv[1], &key))
 		return cli_usage(&cmd_reffs, "'%.60s' is no key, which is a number", argv[1]);
 	k.key = key;
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
-		if (streq(argv[0], calls[i].name))
-			return call(argv[0], argv[2], calls[i].cmd, &k);
-	return EXIT_FAILED;
+	return call(argv[0], argv[2], cmd, &k);
 }
 
 /* The server has a working directory of its own. */
@@ -109,12 +48,14 @@ static int absolute(const char *path, char *out, size_t size)
 	return EXIT_OK;
 }
 
-static int with_file(int argc, char **argv)
+static int with_file(const struct options *o, unsigned long cmd, int argc, char **argv)
 {
-	bool pickles = streq(argv[0], "pickle");
+	bool pickles = cmd == OUTAGE_REFFS_PICKLE;
 	struct outage_reffs_file f = { 0 };
+	struct err err = ERR_INIT;
 	uint64_t key = 0;
 
+	(void)o;
 	if (argc != 3 && !(pickles && argc == 4))
 		return cli_usage(&cmd_reffs, "%s takes a file%s and a directory", argv[0],
 				 pickles ? ", a key if it is to be one state alone," : "");
@@ -125,25 +66,33 @@ static int with_file(int argc, char **argv)
 	int rc = absolute(argv[1], f.path, sizeof(f.path));
 	if (rc)
 		return rc;
-	if (!pickles && access(f.path, R_OK))
-		return cli_failf("cannot read %s: %m", f.path);
-	if (!pickles)
-		return load(argv[argc - 1], &f);
-	rc = check_place(f.path);
-	return rc ? rc : call(argv[0], argv[argc - 1], OUTAGE_REFFS_PICKLE, &f);
+	if ((pickles ? reffs_call_pickle : reffs_call_load)(argv[argc - 1], &f, &err))
+		return cli_fail(&err);
+	return EXIT_OK;
 }
 
-static int print_hash(int argc, char **argv)
+static int print_hash(const struct options *o, unsigned long cmd, int argc, char **argv)
 {
 	struct outage_reffs_hash h;
 
+	(void)o;
 	if (argc != 2)
 		return cli_usage(&cmd_reffs, "hash takes a directory");
-	int rc = call("hash", argv[1], OUTAGE_REFFS_HASH, &h);
+	int rc = call("hash", argv[1], cmd, &h);
 	if (!rc)
 		printf("%016llx%016llx\n", llu(h.hi), llu(h.lo));
 	return rc;
 }
+
+static const struct {
+	const char *word;
+	int (*run)(const struct options *o, unsigned long cmd, int argc, char **argv);
+	unsigned long cmd;
+} calls[] = {
+	{ "save", with_key, OUTAGE_REFFS_SAVE },  { "restore", with_key, OUTAGE_REFFS_RESTORE },
+	{ "drop", with_key, OUTAGE_REFFS_DROP },  { "pickle", with_file, OUTAGE_REFFS_PICKLE },
+	{ "load", with_file, OUTAGE_REFFS_LOAD }, { "hash", print_hash, OUTAGE_REFFS_HASH },
+};
 
 /* ---- mounting ---- */
 
@@ -188,14 +137,15 @@ static const struct opt options[] = {
 	  .help = "other users may use it, too" },
 	{ OPT_SIZE, "size", 0, "SIZE", AT(size),
 	  .help = "room for that much data; default: no limit" },
-	{ OPT_COUNT, "inodes", 0, "N", AT(mount.fs.inodes_max), .least = 1,
+	{ OPT_COUNT, "inodes", 0, "N", AT(mount.fs.inodes_max), .rare = true, .least = 1,
 	  .help = "room for so many files and directories; default: no limit" },
-	{ OPT_CALL, "mode", 0, "MODE", AT(mount.fs.root_mode), .call = parse_mode,
+	{ OPT_CALL, "mode", 0, "MODE", AT(mount.fs.root_mode), .rare = true, .call = parse_mode,
 	  .help = "permissions of the root; default: 0755" },
-	{ OPT_CHOICE, "atime", 0, "HOW", AT(mount.fs.atime), .words = "none relative strict",
+	{ OPT_CHOICE, "atime", 0, "HOW", AT(mount.fs.atime), .rare = true,
+	  .words = "none relative strict",
 	  .help = "when reading sets access times: none, relative or strict",
 	  .otherwise = "relative" },
-	{ OPT_FLAG, "direct", 0, NULL, AT(mount.direct),
+	{ OPT_FLAG, "direct", 0, NULL, AT(mount.direct), .rare = true,
 	  .help = "keep no data in the kernel; mmap for writing is not possible then" },
 	{ OPT_TEXT, "load", 0, "FILE", AT(mount.load), .hint = HINT_FILE,
 	  .help = "begin with a state that 'pickle' wrote" },
@@ -206,18 +156,8 @@ static const struct opt options[] = {
 	OPT_END
 };
 
-static bool is_one_of(const char *word, const char *const *list)
-{
-	for (; *list; list++)
-		if (streq(word, *list))
-			return true;
-	return false;
-}
-
 static int run(void *given, struct args *args)
 {
-	static const char *const key_words[] = { "save", "restore", "drop", NULL };
-	static const char *const file_words[] = { "pickle", "load", NULL };
 	struct options *o = given;
 	const char *word = args->n ? args->v[0] : "";
 
@@ -225,12 +165,9 @@ static int run(void *given, struct args *args)
 	o->mount.fs.gid = getegid();
 	if (args_given(args, "size"))
 		o->mount.fs.pages_max = max(o->size / REFFS_PAGE, (uint64_t)1);
-	if (is_one_of(word, key_words))
-		return with_key(o, args->n, args->v);
-	if (is_one_of(word, file_words))
-		return with_file(args->n, args->v);
-	if (streq(word, "hash"))
-		return print_hash(args->n, args->v);
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if (streq(word, calls[i].word))
+			return calls[i].run(o, calls[i].cmd, args->n, args->v);
 	if (args->n != 1)
 		return cli_usage(&cmd_reffs, "one directory to mount on is needed");
 	return serve(o, word);
@@ -239,23 +176,18 @@ static int run(void *given, struct args *args)
 const struct command cmd_reffs = {
 	.name = "reffs",
 	.summary = "mount the reference file system, which can save and restore itself",
-	.usage = "usage: outage reffs [OPTIONS] MNT\n"
-		 "       outage reffs save | restore | drop KEY MNT\n"
-		 "       outage reffs pickle FILE [KEY] MNT\n"
-		 "       outage reffs load FILE MNT\n"
-		 "       outage reffs hash MNT\n"
-		 "\n"
-		 "Mounts the reference file system on the directory MNT: a POSIX file system in\n"
-		 "memory that can save all of its state under a number, and go back to it, in no\n"
-		 "time. The other forms talk to one that is mounted. Programs use the calls of\n"
-		 "<outage/reffs.h>.\n",
-	.notes = "It is served until it is unmounted (`fusermount3 -u MNT`, `umount MNT`) or a "
-		 "signal\n"
-		 "ends it. Its content is gone then.\n"
-		 "\n"
-		 "Exit status: 0 done, 2 failed.\n"
-		 "\n"
-		 "example: outage reffs --daemon /mnt && outage reffs save 1 /mnt\n",
+	.usage = "[OPTIONS] MNT\n"
+		 "save | restore | drop KEY MNT\n"
+		 "pickle FILE [KEY] MNT\n"
+		 "load FILE MNT\n"
+		 "hash MNT",
+	.about = "Mounts the reference file system on the directory MNT: a POSIX file system in "
+		 "memory that can save all of its state under a number, and go back to it, in no "
+		 "time. It is gone when it is unmounted (`fusermount3 -u MNT`, `umount MNT`), or "
+		 "a signal ends it. The other forms talk to one that is mounted. Programs use the "
+		 "calls of <outage/reffs.h>.",
+	.status = "0 done, 2 failed",
+	.example = "outage reffs --daemon /mnt && outage reffs save 1 /mnt",
 	.options = options,
 	.size = sizeof(struct options),
 	.run = run,

@@ -23,9 +23,7 @@ static int run(void *given, struct args *args)
 	const struct case_ops *ops;
 	auto_free char *dir = NULL;
 
-	if (args->n != 1)
-		return cli_usage(&cmd_replay, "give the directory of one finding");
-	int status = kind_choose(&cmd_replay, args->v[0], &dir, &ops);
+	int status = kind_choose(&cmd_replay, args, &dir, &ops);
 	if (status)
 		return status;
 	r->dir = dir;
@@ -35,15 +33,12 @@ static int run(void *given, struct args *args)
 const struct command cmd_replay = {
 	.name = "replay",
 	.summary = "shows a finding again, from its trace or by running its workload",
-	.usage = "usage: outage replay FINDING [OPTIONS]\n"
-		 "\n"
-		 "Shows a finding again: rebuilds the disk as the crash left it, from the trace "
-		 "and\n"
-		 "the image that are kept with it, lets the target recover, and checks it. With\n"
-		 "another --kernel: is it gone?\n",
-	.notes = "Exit status: 1 the finding shows again, 0 it does not, 2 it could not be tried.\n"
-		 "\n"
-		 "example: outage replay outage-runs/ext4-0001/findings/0-0\n",
+	.usage = "FINDING [OPTIONS]",
+	.about = "Shows a finding again: rebuilds the disk as the crash left it, from the trace "
+		 "and the image that are kept with it, lets the target recover, and checks it. "
+		 "With another --kernel: is it gone?",
+	.status = "1 the finding shows again, 0 it does not, 2 it could not be tried",
+	.example = "outage replay outage-runs/ext4-0001/findings/0-0",
 	.options = options,
 	.size = sizeof(struct replay_request),
 	.run = run,

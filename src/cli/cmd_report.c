@@ -33,7 +33,7 @@ static const struct opt options[] = {
 	{ OPT_FLAG, "text", 0, NULL, AT(text), .help = "on standard output; the default" },
 	OPTION_JSON(AT(json)),
 	{ OPT_FLAG, "suppressions", 0, NULL, AT(suppressions),
-	  .help = "rules that hide all of it, for outage test --suppress" },
+	  .help = "rules that hide all of it, for --suppress of the command that made it" },
 	{ OPT_TEXT, "html", 0, "FILE", AT(html), .hint = HINT_FILE,
 	  .help = "a page that needs no other file; - for standard output" },
 	OPT_END
@@ -56,8 +56,6 @@ static int run(void *given, struct args *args)
 		o->text = true;
 	if (kind_find(dir, &ops, &err))
 		return cli_fail(&err);
-	if (o->suppressions && !ops->suppresses)
-		return cli_usage(&cmd_report, "a run of outage %s has no suppressions", ops->name);
 	int rc = o->html ? make(ops, dir, REPORT_HTML, o->html, &err) : 0;
 	if (!rc && (o->text || o->json || o->suppressions))
 		rc = make(ops, dir,
@@ -71,13 +69,11 @@ static int run(void *given, struct args *args)
 const struct command cmd_report = {
 	.name = "report",
 	.summary = "tells what a run found, as text, JSON or one HTML page",
-	.usage = "usage: outage report RUN [--text | --json | --suppressions] [--html FILE]\n"
-		 "\n"
-		 "Tells what a run found: clusters of findings that are alike, and the first of "
-		 "each.\n",
-	.notes = "Exit status: 0 the report was made, 2 it could not be.\n"
-		 "\n"
-		 "example: outage report outage-runs/ext4-0001 --html report.html\n",
+	.usage = "RUN [--text | --json | --suppressions] [--html FILE]",
+	.about = "Tells what a run found: clusters of findings that are alike, and the first of "
+		 "each.",
+	.status = "0 the report was made, 2 it could not be",
+	.example = "outage report outage-runs/ext4-0001 --html report.html",
 	.options = options,
 	.size = sizeof(struct report_command),
 	.run = run,

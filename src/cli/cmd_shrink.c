@@ -45,9 +45,7 @@ static int run(void *given, struct args *args)
 	const struct case_ops *ops;
 	auto_free char *dir = NULL;
 
-	if (args->n != 1)
-		return cli_usage(&cmd_shrink, "give the directory of one finding");
-	int status = kind_choose(&cmd_shrink, args->v[0], &dir, &ops);
+	int status = kind_choose(&cmd_shrink, args, &dir, &ops);
 	if (status)
 		return status;
 	r->dir = dir;
@@ -66,17 +64,13 @@ static void release(void *given)
 const struct command cmd_shrink = {
 	.name = "shrink",
 	.summary = "makes a finding small: fewest operations, fewest lost writes",
-	.usage = "usage: outage shrink FINDING [-o OUT] [OPTIONS]\n"
-		 "\n"
-		 "Makes a finding small: drops operations of its workload as long as a problem of\n"
+	.usage = "FINDING [-o OUT] [OPTIONS]",
+	.about = "Makes a finding small: drops operations of its workload as long as a problem of "
 		 "the same kind shows, then lets as many of the lost writes survive as possible. "
-		 "Of\n"
-		 "a finding of outage pm, only the latter: its program is not run again.\n",
-	.notes = "Exit status: 0 the small finding is in OUT, 2 it could not be made, or the "
-		 "finding\n"
-		 "does not show any more.\n"
-		 "\n"
-		 "example: outage shrink outage-runs/ext4-0001/findings/17-2\n",
+		 "Of a finding of outage pm, only the latter: its program is not run again.",
+	.status = "0 the small finding is in OUT, 2 it could not be made, or the finding does not "
+		  "show any more",
+	.example = "outage shrink outage-runs/ext4-0001/findings/17-2",
 	.options = options,
 	.size = sizeof(struct shrink_request),
 	.release = release,

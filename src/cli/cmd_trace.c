@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/log.h"
 #include "base/number.h"
 #include "cli/cmd_trace.h"
 
@@ -107,29 +108,53 @@ bool trace_drain(struct strbuf *out)
 	return !ferror(stdout);
 }
 
-int trace_finish(const struct trace_options *o, const struct trace_damage *d)
-{
-	int status = cli_flush();
+/* ---- reading ---- */
 
+int trace_read(struct trace_options *o, trace_read_fn *read)
+{
+	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
+	struct err err = ERR_INIT;
+	int rc = trace_reader_open(o->file, &r, &err);
+
+	if (!rc)
+		rc = read(o, r, &err);
+	int status = cli_flush();
+	if (rc)
+		return cli_fail(&err);
+	const struct trace_damage *d = trace_reader_damage(r);
 	if (status || !d->found)
 		return status;
 	return cli_failf("%s is %s: %s", o->file, d->cut_off ? "cut off" : "damaged", d->text);
 }
 
-int trace_read_calls(const struct trace_options *o, struct trace_reader *r, struct posix_log *log,
-		     struct err *err)
+/* A filter that leaves nothing is easily a typing error. */
+static void warn_empty(const struct trace_options *o)
 {
-	int rc;
+	const char *file = o->filter.file;
 
+	if (file)
+		log_warn("%s: no call on a file that is or was named '%s' is among those chosen; "
+			 "'outage trace show' lists them all",
+			 o->file, file);
+	else
+		log_warn("%s: no call is as the options say; 'outage trace show' lists them all",
+			 o->file);
+}
+
+int trace_read_calls(const struct trace_options *o, struct trace_reader *r, struct posix_log *log,
+		     struct posix_selection *sel, struct err *err)
+{
 	log->keep_data = o->data;
-	rc = posix_log_read(log, r, err);
-	if (rc)
+	if (posix_log_read(log, r, err))
 		return err_context(err, "%s", o->file);
 	if (!log->calls.n && !trace_reader_damage(r)->found)
 		return err_set(err, -EINVAL,
 			       "%s holds no calls of an application, as 'outage mount --trace' "
 			       "records them",
 			       o->file);
+	posix_select(log, &o->filter, sel);
+	if (!sel->n)
+		warn_empty(o);
 	return 0;
 }
 
@@ -138,12 +163,9 @@ static const struct opt none[] = { OPT_END };
 const struct command cmd_trace = {
 	.name = "trace",
 	.summary = "show, draw, import and export traces",
-	.usage = "usage: outage trace show | info | graph | import | export [OPTIONS] FILE\n"
-		 "\n"
-		 "A trace is what a target sent to its storage, or what an application asked of "
-		 "its\n"
-		 "file system.\n",
-	.notes = "Each has its own --help.\n",
+	.usage = "show | info | graph | import | export [OPTIONS] FILE",
+	.about = "A trace is what a target sent to its storage, or what an application asked of "
+		 "its file system.",
 	.options = none,
 	.order = OPT_BEFORE,
 	.sub = subcommands,

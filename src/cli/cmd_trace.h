@@ -49,10 +49,14 @@ void trace_json_info(struct json *j, const struct trace_info *info);
 void trace_json_damage(struct json *j, const struct trace_damage *d);
 /* Hands `out` to standard output. False if standard output is gone. */
 bool trace_drain(struct strbuf *out);
-/* Everything that reads a trace ends with these. */
-/* A warning that the filter leaves nothing, which is easily a typing error. */
-void trace_warn_empty(const struct trace_options *o, const struct posix_selection *sel);
-int trace_finish(const struct trace_options *o, const struct trace_damage *d);
+
+/* Has `read` read the file, and tells of damage; an exit status. */
+typedef int trace_read_fn(struct trace_options *o, struct trace_reader *r, struct err *err);
+int trace_read(struct trace_options *o, trace_read_fn *read);
+/* Reads all calls, and selects by the filter, with a warning if nothing is; fails if there is none.
+ */
+int trace_read_calls(const struct trace_options *o, struct trace_reader *r, struct posix_log *log,
+		     struct posix_selection *sel, struct err *err) must_check;
 
 /* The reader has checked the record already. */
 struct posix_event trace_decoded(const struct event *ev);
@@ -67,8 +71,5 @@ bool trace_only_calls(const struct trace_options *o);
 /* Does what "show" can do only when it knows all calls. */
 int trace_show_calls(const struct trace_options *o, struct trace_reader *r, struct err *err)
 	must_check;
-/* All calls of the trace that `r` reads; fails if there is none. */
-int trace_read_calls(const struct trace_options *o, struct trace_reader *r, struct posix_log *log,
-		     struct err *err) must_check;
 
 #endif

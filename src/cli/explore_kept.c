@@ -125,7 +125,6 @@ static int report(const char *dir, enum report_form form, struct strbuf *out, st
 
 const struct case_ops kind_explore = {
 	.name = "explore",
-	.suppresses = true,
 	.title = test_title,
 	.report = report,
 	.replay = explore_again,

@@ -78,6 +78,17 @@ const struct opt target_options[] = {
 	OPT_END
 };
 
+bool target_line_take(struct target_line *t, const struct opt *o, const char *arg)
+{
+	const char **to = streq(o->name, "fstype")	    ? &t->fstype
+			  : streq(o->name, "mount-options") ? &t->mount_options
+							    : NULL;
+
+	if (to)
+		*to = arg;
+	return to;
+}
+
 int target_line_name(const struct target_line *t, const char *spec, char **out, struct err *err)
 {
 	const char *target = spec ? spec : t->fstype ? "vm:pm" : NULL;

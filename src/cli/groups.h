@@ -21,6 +21,8 @@ struct target_line {
 	struct target_opts o;
 	const char *fstype, *mount_options;
 };
+/* Takes the two options that are a part of the target's name; false: it is another option. */
+bool target_line_take(struct target_line *t, const struct opt *o, const char *arg);
 /*
  * "vm:pm:pmfs,option" is one word, and can be said with two options: makes it of `spec`, which may
  * be NULL. `out` is NULL if there is nothing to change.
@@ -44,7 +46,13 @@ void list_pm_models(struct strbuf *out);
 	{ OPT_FLAG, "json", 0, NULL, __VA_ARGS__, .help = "one JSON object on standard output" }
 #define OPTION_OUTPUT(...) \
 	{ OPT_TEXT, "output", 'o', "DIR", __VA_ARGS__, .hint = HINT_FILE, \
-	  .help = "where to keep what is found; default: below ./outage-runs" }
+	  .help = "where findings go; default: below ./outage-runs" }
+#define OPTION_SUPPRESS(...) \
+	{ OPT_CALL, "suppress", 0, "FILE", __VA_ARGS__, .hint = HINT_FILE, .rare = true, \
+	  .help = "findings that are known: counted apart, and not kept" }
+#define OPTION_RESUME(...) \
+	{ OPT_TEXT, "resume", 0, "RUN", __VA_ARGS__, .hint = HINT_DIR, \
+	  .help = "go on with an interrupted run, with its options" }
 #define OPTION_TRUST(...) \
 	{ OPT_FLAG, "trust", 0, NULL, __VA_ARGS__, \
 	  .help = "also if you did not make it on this machine, and it leads to more than a guest" }
@@ -56,16 +64,15 @@ void list_pm_models(struct strbuf *out);
 #define OPTION_FINDING \
 	{ OPT_ARGUMENT, .arg = "FINDING", .hint = HINT_DIR, .help = "its directory, RUN/findings/NAME, or that of a run with one finding" }
 #define OPTION_TIMEOUT(words, ...) \
-	{ OPT_DURATION, "timeout", 0, "DURATION", __VA_ARGS__, .help = words }
+	{ OPT_DURATION, "timeout", 0, "DURATION", __VA_ARGS__, .rare = true, .help = words }
 
 #define OPTION_TIME(...) \
 	{ OPT_DURATION, "time", 0, "DURATION", __VA_ARGS__, .least = 1, .help = "stop after that" }
 #define OPTION_JOBS(words, max_, ...) \
 	{ OPT_COUNT, "jobs", 'j', "N", __VA_ARGS__, .least = 1, .most = max_, .help = words }
-/* A command that searches ends its --help with this, before the example. */
-#define EXIT_STATUS_NOTES \
-	"Exit status: 0 nothing was found, 1 something was, 2 it could not be run, or part of it,\n" \
-	"or nothing was tried.\n\n"
+/* Of a command that searches. */
+#define EXIT_STATUS_SEARCH \
+	"0 nothing found, 1 something found, 2 failed, in whole or part"
 
 #define OPTION_HANG_AFTER(...) \
 	{ OPT_DURATION, "hang-after", 0, "DURATION", __VA_ARGS__, \
@@ -112,7 +119,7 @@ void list_pm_models(struct strbuf *out);
 #define OPTION_LIMIT(what, ...) \
 	{ OPT_COUNT, "limit", 'n', "N", .help = "at most N " what, ##__VA_ARGS__ }
 #define OPTION_FINDINGS(words, ...) \
-	{ OPT_COUNT, "findings", 0, "N", .help = words, ##__VA_ARGS__ }
+	{ OPT_COUNT, "findings", 0, "N", .rare = true, .help = words, ##__VA_ARGS__ }
 
 #define OPTION_BUDGET(words, ...) { OPT_COUNT, "budget", 0, "N", .help = words, ##__VA_ARGS__ }
 #define OPTION_SEED(words, ...) \
@@ -120,11 +127,11 @@ void list_pm_models(struct strbuf *out);
 
 #define OPTION_BOUNDS(...) \
 	{ OPT_TEXT, "bounds", 'b', "SET|FILE", .list = list_bounds, .hint = HINT_FILE, \
-	  .help = "generated workloads: a named set (outage gen --list), or a file of bounds", \
+	  .help = "workloads of a named set (gen --list), or of a file", \
 	  ##__VA_ARGS__ }
 #define OPTION_PROFILE(kind, ...) \
 	{ kind, "profile", 'p', "NAME", __VA_ARGS__, .list = list_profiles, .strict = true, \
-	  .help = "the promises without a sync to an application, by default the first" }
+	  .help = "promises without a sync, default first" }
 
 /* clang-format on */
 

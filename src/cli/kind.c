@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "case/dir.h"
+#include "case/given.h"
 
 static const struct case_ops *const kinds[] = {
 #define KIND(name_) &kind_##name_,
@@ -23,6 +24,16 @@ int kind_find(const char *dir, const struct case_ops **out, struct err *err)
 			return 0;
 		}
 	return rc ? rc : err_set(err, -EINVAL, "%s: there is no such kind as '%.40s'", dir, name);
+}
+
+uint64_t kind_given(const struct record_type *plan, const struct args *args)
+{
+	uint64_t given = 0;
+
+	for (size_t i = 0; i < plan->n; i++)
+		if (args_given(args, given_option(&plan->fields[i])))
+			given |= 1ULL << i;
+	return given;
 }
 
 int kind_replay(const struct case_ops *ops, const struct replay_request *r)
@@ -73,12 +84,15 @@ static int choose_of_run(const struct command *cmd, const char *run, char **dir)
 	return cli_failf("%s has %zu findings: give the directory of one of them", run, list.n);
 }
 
-int kind_choose(const struct command *cmd, const char *given, char **dir,
+int kind_choose(const struct command *cmd, const struct args *args, char **dir,
 		const struct case_ops **out)
 {
+	const char *given = args->v[0];
 	struct err err = ERR_INIT;
 	int status = EXIT_OK;
 
+	if (args->n != 1)
+		return cli_usage(cmd, "give the directory of one finding");
 	if (kind_find(given, out, &err))
 		return cli_fail(&err);
 	if (case_is_one(given))

@@ -6,6 +6,7 @@
 #ifndef CLI_KIND_H
 #define CLI_KIND_H
 
+#include "case/record.h"
 #include "cli/cli.h"
 #include "target/target.h"
 
@@ -34,7 +35,6 @@ enum report_form { REPORT_TEXT, REPORT_JSON, REPORT_HTML, REPORT_SUPPRESSIONS };
 
 struct case_ops {
 	const char *name; /* as in "pm-run" and "pm-case" */
-	bool suppresses;  /* its findings have suppressions */
 	/* One line about a finding. */
 	int (*title)(const char *dir, struct strbuf *out, struct err *err);
 	/* A report of a run, or of one finding. */
@@ -49,15 +49,17 @@ struct case_ops {
 #include "cli/kinds.def"
 #undef KIND
 
+/* A bit for each field of a plan whose option was given, as given_agree() takes them. */
+uint64_t kind_given(const struct record_type *plan, const struct args *args);
 /* Replays a finding of that kind, and says if another version of the program found it. */
 int kind_replay(const struct case_ops *ops, const struct replay_request *r);
 /* The kind of a run or a finding. */
 int kind_find(const char *dir, const struct case_ops **out, struct err *err) must_check;
 /*
- * The finding that a command was given, to be freed: itself, or the only one of a run. Of a run
- * with several, they are listed. EXIT_OK, or the status to end with.
+ * The finding that a command was given as its argument, to be freed: itself, or the only one of a
+ * run. Of a run with several, they are listed. EXIT_OK, or the status to end with.
  */
-int kind_choose(const struct command *cmd, const char *given, char **dir,
+int kind_choose(const struct command *cmd, const struct args *args, char **dir,
 		const struct case_ops **out);
 
 #endif

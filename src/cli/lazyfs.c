@@ -107,15 +107,12 @@ static int run(void *given, struct args *args)
 const struct command cmd_lazyfs = {
 	.name = "lazyfs",
 	.alone = true,
-	.usage = "usage: lazyfs MNT --config-path FILE -o subdir=ROOT [-o OPTION,...] [-f]\n"
-		 "\n"
-		 "Mounts the directory ROOT on MNT as LazyFS does, with its configuration: what\n"
+	.usage = "MNT --config-path FILE -o subdir=ROOT [-o OPTION,...] [-f]",
+	.about = "Mounts the directory ROOT on MNT as LazyFS does, with its configuration: what "
 		 "programs write is kept in memory until they sync it, and commands that are "
-		 "written\n"
-		 "to the FIFO of the configuration lose or tear it. This is 'outage mount "
-		 "--profile\n"
-		 "lazyfs'.\n",
-	.notes = "Exit status: 0 unmounted, 2 failed, 3 a fault or a command crashed it.\n",
+		 "written to the FIFO of the configuration lose or tear it. This is 'outage mount "
+		 "--profile lazyfs'.",
+	.status = "0 unmounted, 2 failed, 3 a fault or a command crashed it",
 	.options = options,
 	.size = sizeof(struct lazyfs),
 	.init = init,

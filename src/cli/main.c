@@ -105,38 +105,60 @@ int cli_flush(void)
 	return cli_failf("cannot write to standard output: %m");
 }
 
-/* "show" of "trace show" */
-static const char *short_name(const struct command *cmd)
-{
-	const char *blank = strrchr(cmd->name, ' ');
-
-	return blank ? blank + 1 : cmd->name;
-}
-
 static void print_commands(const struct command *const *all, const char *before)
 {
 	for (; *all; all++)
 		if ((*all)->summary)
-			printf("  %s%-*s %s\n", before, (int)(*before ? 8 : 10), short_name(*all),
-			       (*all)->summary);
+			printf("  %s%-*s %s\n", before, (int)(*before ? 8 : 10),
+			       command_short_name(*all), (*all)->summary);
+}
+
+/* Each line of `text`: after `first` or, as wide, blanks; and after `name`, if it has one. */
+static void print_lines(const char *first, const char *name, const char *text)
+{
+	for (const char *before = first; text; before = "") {
+		const char *end = strchrnul(text, '\n');
+
+		printf("%-*s%s%s%.*s\n", (int)strlen(first), before, name,
+		       *name && end > text ? " " : "", (int)(end - text), text);
+		text = *end ? end + 1 : NULL;
+	}
+}
+
+static void print_prose(const char *first, const char *text)
+{
+	auto_strbuf all = STRBUF_INIT;
+
+	strbuf_adds(&all, first);
+	opt_wrap(&all, strlen(first), text, 0);
+	fputs(strbuf_str(&all), stdout);
 }
 
 static void print_command_help(const struct command *cmd, bool all)
 {
+	auto_free char *name = xasprintf("%s%s", cmd->alone ? "" : "outage ", cmd->name);
 	auto_strbuf text = STRBUF_INIT;
 	unsigned more = opt_help(cmd->options, all, &text);
 
-	printf("%s\n", cmd->usage);
+	print_lines("usage: ", name, cmd->usage ? cmd->usage : "");
+	if (cmd->about)
+		print_prose("\n", cmd->about);
 	if (cmd->sub) {
-		print_commands(cmd->sub, "");
 		putchar('\n');
+		print_commands(cmd->sub, "");
 	}
-	fputs(strbuf_str(&text), stdout);
+	printf("%s%s", text.len ? "\n" : "", strbuf_str(&text));
+	if (more || cmd->sub || cmd->status || cmd->example)
+		putchar('\n');
 	if (more)
-		printf("\n'outage %s --help all' tells %u more options; so does the manual page.\n",
-		       cmd->name, more);
-	if (cmd->notes)
-		printf("%s%s", text.len ? "\n" : "", cmd->notes);
+		printf("'%s --help all' tells %u more options; so does the manual page.\n", name,
+		       more);
+	if (cmd->sub)
+		printf("'%s COMMAND --help' tells more; so does the manual page.\n", name);
+	if (cmd->status)
+		print_prose("Exit status: ", cmd->status);
+	if (cmd->example)
+		print_lines("example: ", "", cmd->example);
 }
 
 static int unknown_command(const struct command *cmd, const char *name)
@@ -144,7 +166,7 @@ static int unknown_command(const struct command *cmd, const char *name)
 	struct vec_of(const char *) names = { 0 };
 
 	for (size_t i = 0; cmd->sub[i]; i++)
-		vec_push(&names, short_name(cmd->sub[i]));
+		vec_push(&names, command_short_name(cmd->sub[i]));
 	vec_push(&names, NULL);
 	const char *like = similar_of(name, names.v);
 	vec_release(&names);
@@ -162,7 +184,7 @@ static int run_sub(const struct command *cmd, void *o, struct args *args)
 	if (!args->n)
 		return cli_usage(cmd, "a command is missing");
 	for (size_t i = 0; cmd->sub[i]; i++)
-		if (streq(args->v[0], short_name(cmd->sub[i])))
+		if (streq(args->v[0], command_short_name(cmd->sub[i])))
 			return cli_run(cmd->sub[i], args->n, args->v);
 	return unknown_command(cmd, args->v[0]);
 }
@@ -240,8 +262,7 @@ static int overview(void *given, struct args *args)
 const struct command cmd_outage = {
 	.name = "outage",
 	.alone = true,
-	.usage = "usage: outage [-v | -q] COMMAND [OPTIONS]\n",
-	.notes = "'outage COMMAND --help' tells more; so does 'man outage'.\n",
+	.usage = "[-v | -q] COMMAND [OPTIONS]",
 	.options = main_options,
 	.order = OPT_BEFORE,
 	.size = sizeof(struct main_options),

@@ -59,7 +59,7 @@ struct opt { /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	const char *words;		  /* the values that there are, with a blank between them */
 	void (*list)(struct strbuf *out); /* the same, where a table of another room has them */
 	bool strict;			  /* of a text: it must be one of them */
-	bool rare;			  /* only --help all tells it */
+	bool rare;			  /* only --help all tells it, or all of the group */
 	enum opt_hint hint;
 	uint64_t least, most; /* of a number; most 0: no bound */
 	uint64_t unit;	      /* of a duration; 0 is 1 */
@@ -138,6 +138,11 @@ int opt_parse(const struct opt *table, enum opt_order order, void *into, int arg
 /* For `normal`: what is there, as an absolute path. */
 int opt_existing_path(const char *arg, char **out, struct err *err) must_check;
 
+/*
+ * Adds the lines of `text`, wrapped at the width of a screen, but for those that begin with a
+ * blank. The first one goes on at `at`; what is wrapped begins at `column`.
+ */
+void opt_wrap(struct strbuf *out, size_t at, const char *text, size_t column);
 /* Adds what --help says of a table. Returns how many rare options were left out. */
 unsigned opt_help(const struct opt *table, bool all, struct strbuf *out);
 

@@ -45,19 +45,11 @@ static void for_each(const struct command *cmd, each_fn *fn, struct strbuf *out)
 		for_each(cmd->sub[i], fn, out);
 }
 
-/* Where the name of a subcommand of "trace", or of the program, begins. */
-static const char *short_name(const struct command *cmd)
-{
-	const char *blank = strrchr(cmd->name, ' ');
-
-	return blank ? blank + 1 : cmd->name;
-}
-
 static void add_subcommands(const struct command *cmd, struct strbuf *out)
 {
 	for (size_t i = 0; cmd->sub && cmd->sub[i]; i++)
 		if (!is_hidden(cmd->sub[i]))
-			strbuf_addf(out, " %s", short_name(cmd->sub[i]));
+			strbuf_addf(out, " %s", command_short_name(cmd->sub[i]));
 }
 
 /* ---- bash ---- */
@@ -308,7 +300,7 @@ static void zsh_subs(const struct command *cmd, struct strbuf *out)
 
 		if (is_hidden(cmd->sub[i]))
 			continue;
-		strbuf_addf(&one, "%s[", short_name(cmd->sub[i]));
+		strbuf_addf(&one, "%s[", command_short_name(cmd->sub[i]));
 		zsh_escaped(&one, cmd->sub[i]->summary);
 		strbuf_adds(&one, "]");
 		strbuf_adds(out, " \\\n\t\t\t");
@@ -318,7 +310,7 @@ static void zsh_subs(const struct command *cmd, struct strbuf *out)
 	for (size_t i = 0; cmd->sub[i]; i++) {
 		if (is_hidden(cmd->sub[i]))
 			continue;
-		strbuf_addf(out, "\t\t%s) ", short_name(cmd->sub[i]));
+		strbuf_addf(out, "\t\t%s) ", command_short_name(cmd->sub[i]));
 		zsh_function_name(cmd->sub[i], out);
 		strbuf_adds(out, " ;;\n");
 	}
@@ -454,7 +446,7 @@ static void fish_command(const struct command *cmd, struct strbuf *out)
 		if (is_hidden(cmd->sub[i]))
 			continue;
 		fish_begin(cmd, true, out);
-		strbuf_addf(out, " -a %s -d ", short_name(cmd->sub[i]));
+		strbuf_addf(out, " -a %s -d ", command_short_name(cmd->sub[i]));
 		add_quoted(out, cmd->sub[i]->summary);
 		strbuf_addch(out, '\n');
 	}

@@ -4,27 +4,38 @@
 
 enum { WIDTH = 79, COLUMN = 25 };
 
-/* Words, one after the other, in lines that begin at `column`; the first one is there already. */
-static void add_wrapped(struct strbuf *out, const char *text, size_t column)
+/* The `n` bytes of `words`; `at` of the first line are there already. */
+static void wrap_line(struct strbuf *out, size_t at, const char *words, size_t n, size_t column)
 {
-	size_t at = column;
+	size_t start = at, len;
 
-	while (*text) {
-		size_t len = strcspn(text, " ");
-
-		if (at > column && at + 1 + len > WIDTH) {
+	for (size_t i = 0; i < n; i += len + 1) {
+		len = min(strcspn(words + i, " "), n - i);
+		if (at > start && at + 1 + len > WIDTH) {
 			strbuf_addf(out, "\n%*s", (int)column, "");
-			at = column;
-		}
-		if (at > column) {
+			at = start = column;
+		} else if (at > start) {
 			strbuf_addch(out, ' ');
 			at++;
 		}
-		strbuf_add(out, text, len);
+		strbuf_add(out, words + i, len);
 		at += len;
-		text += len + (text[len] == ' ');
 	}
-	strbuf_addch(out, '\n');
+}
+
+void opt_wrap(struct strbuf *out, size_t at, const char *text, size_t column)
+{
+	do {
+		size_t n = strcspn(text, "\n");
+
+		if (*text == ' ')
+			strbuf_add(out, text, n);
+		else
+			wrap_line(out, at, text, n, column);
+		strbuf_addch(out, '\n');
+		text += n + (text[n] == '\n');
+		at = column;
+	} while (*text);
 }
 
 /* "  -b, --bounds SET|FILE" */
@@ -69,7 +80,7 @@ static void add_entry(const struct opt_iter *it, struct strbuf *out)
 		strbuf_addf(out, "\n%*s", COLUMN, "");
 	else
 		strbuf_addf(out, "%*s", (int)(COLUMN - head.len), "");
-	add_wrapped(out, strbuf_str(&text), COLUMN);
+	opt_wrap(out, COLUMN, strbuf_str(&text), COLUMN);
 }
 
 /* A group with a prefix is told in one line. */
@@ -90,13 +101,14 @@ unsigned opt_help(const struct opt *table, bool all, struct strbuf *out)
 
 	while (opt_next(&it)) {
 		bool prefixed = it.group && it.group->prefix;
+		bool titled = it.o->kind == OPT_SECTION;
 
-		if (it.o->kind == OPT_SECTION) {
-			section = it.o;
+		if (!all && (it.o->rare || (it.group && it.group->rare))) {
+			left_out += !titled;
 			continue;
 		}
-		if (!all && (it.o->rare || (prefixed && it.group->rare))) {
-			left_out++;
+		if (titled) {
+			section = it.o;
 			continue;
 		}
 		if (prefixed && (told == it.group || !it.group->help))

@@ -7,7 +7,9 @@
 
 #include "base/below.h"
 #include "base/io.h"
+#include "case/suppress.h"
 #include "cli/kind.h"
+#include "pm/file.h"
 #include "pm/pm_keep.h"
 #include "pm/state.h"
 #include "report/pm_report.h"
@@ -15,7 +17,7 @@
 static void release_cases(struct pm_cases *cases)
 {
 	for (size_t i = 0; i < cases->n; i++)
-		pm_case_release(&cases->v[i]);
+		case_finding_release(&pm_kind, &cases->v[i]);
 	vec_release(cases);
 }
 
@@ -41,10 +43,20 @@ static int load_cases(const char *dir, struct pm_cases *out, struct err *err)
 
 	if (!case_is_one(dir))
 		return pm_cases_load(dir, out, err);
-	int rc = pm_case_load(dir, &c, err);
+	int rc = case_get(&pm_kind, dir, &c, err);
 	if (!rc)
 		vec_push(out, c);
 	return rc;
+}
+
+static void add_rules(const struct pm_plan *plan, const struct pm_cases *cases, struct strbuf *out)
+{
+	for (size_t i = 0; i < cases->n; i++) {
+		auto_free char *cluster = pm_case_cluster(&cases->v[i]);
+		auto_free char *why = xasprintf("%llu %s", COUNT_S(cases->v[i].states, "state"));
+
+		suppress_add_rule(cluster, plan->program, why, out);
+	}
 }
 
 static int report(const char *dir, enum report_form form, struct strbuf *out, struct err *err)
@@ -64,6 +76,8 @@ static int report(const char *dir, enum report_form form, struct strbuf *out, st
 		rc = load_cases(dir, &cases, err);
 	if (!rc && form == REPORT_HTML)
 		rc = report_html(run, version, s, &cases, out, err);
+	else if (!rc && form == REPORT_SUPPRESSIONS)
+		add_rules(&plan, &cases, out);
 	else if (!rc && form == REPORT_JSON)
 		pm_report_json(&plan, version, s, &cases, out);
 	else if (!rc)
@@ -76,12 +90,12 @@ static int report(const char *dir, enum report_form form, struct strbuf *out, st
 static int title(const char *dir, struct strbuf *out, struct err *err)
 {
 	struct pm_case c;
-	int rc = pm_case_load(dir, &c, err);
+	int rc = case_get(&pm_kind, dir, &c, err);
 
 	if (rc)
 		return rc;
 	strbuf_adds(out, c.title);
-	pm_case_release(&c);
+	case_finding_release(&pm_kind, &c);
 	return 0;
 }
 
@@ -102,18 +116,6 @@ static void print_replay(const struct pm_case *c, const struct pm_failure *f, bo
 		 KV("title", c->title), KV("seen", strbuf_str(&seen)), KV("said", f->said));
 }
 
-/* The state is mounted over a file, so that there has to be one; `made`: it is ours to remove. */
-static int make_place(const char *path, bool *made, struct err *err)
-{
-	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-	*made = fd >= 0;
-	if (fd < 0 && errno != EEXIST)
-		return err_set(err, -errno,
-			       "the state is shown at %s, and no file can be there: %m", path);
-	return 0;
-}
-
 /* A finding, with its run. */
 struct loaded {
 	struct pm_run run;
@@ -127,7 +129,7 @@ static int load(const char *dir, struct loaded *l, struct err *err)
 
 	if (rc)
 		return rc;
-	rc = pm_case_load(dir, &l->c, err);
+	rc = case_get(&pm_kind, dir, &l->c, err);
 	if (rc)
 		pm_run_release(&l->run);
 	return rc;
@@ -135,7 +137,7 @@ static int load(const char *dir, struct loaded *l, struct err *err)
 
 static void loaded_release(struct loaded *l)
 {
-	pm_case_release(&l->c);
+	case_finding_release(&pm_kind, &l->c);
 	pm_run_release(&l->run);
 }
 
@@ -151,9 +153,10 @@ static int replay(const struct replay_request *r)
 		return cli_usage(&cmd_replay, "--rerun: run 'outage pm' again instead");
 	if (load(r->dir, &l, &err))
 		return cli_fail(&err);
-	int rc = pm_trust(l.run.dir, &l.c, &l.run.plan, r->trust, &err);
+	int rc = case_trust(&pm_kind, l.run.dir, &l.c, &l.run.plan, r->trust, &l.run.plan.ours,
+			    &err);
 	if (!rc)
-		rc = make_place(l.run.plan.file, &made, &err);
+		rc = pm_file_place(l.run.plan.file, &made, &err);
 	if (!rc)
 		rc = pm_search_one(&l.run, l.c.state, &f, &err);
 	if (made)
@@ -179,7 +182,8 @@ static int export(const struct export_request *r)
 
 	if (load(r->dir, &l, &err))
 		return cli_fail(&err);
-	if (pm_trust(l.run.dir, &l.c, &l.run.plan, r->trust, &strange))
+	if (case_trust(&pm_kind, l.run.dir, &l.c, &l.run.plan, r->trust, &l.run.plan.ours,
+		       &strange))
 		cli_tell_strange(r->dir);
 	int rc = pm_export_script(&l.run, &l.c, &text, &err);
 	auto_free char *to = NULL;
@@ -211,10 +215,10 @@ static int shrink_loaded(const struct shrink_request *o, struct pm_run *run, str
 			 struct pm_shrunk *r, struct err *err)
 {
 	bool made = false;
-	int rc = pm_trust(run->dir, c, &run->plan, o->trust, err);
+	int rc = case_trust(&pm_kind, run->dir, c, &run->plan, o->trust, &run->plan.ours, err);
 
 	if (!rc)
-		rc = make_place(run->plan.file, &made, err);
+		rc = pm_file_place(run->plan.file, &made, err);
 	if (!rc)
 		rc = pm_shrink(run, c, o->max_runs ? o->max_runs : SHRINK_TRIES, r, err);
 	if (made)
@@ -224,7 +228,7 @@ static int shrink_loaded(const struct shrink_request *o, struct pm_run *run, str
 			     o->dir);
 	auto_free char *dir = NULL, *name = NULL;
 	below_split(o->output, &dir, &name);
-	return rc ? rc : pm_case_put(dir, name, c, err);
+	return rc ? rc : case_put(&pm_kind, dir, name, c, err);
 }
 
 /* The small one needs the run as well, its trace and the file before it: it must lie in one. */

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/below.h"
-#include "cli/guest_opts.h"
+#include "run/guest_opts.h"
 #include "report/report.h"
 #include "run/shrink.h"
 
@@ -161,7 +161,6 @@ int test_shrink(const struct shrink_request *r)
 
 const struct case_ops kind_test = {
 	.name = "test",
-	.suppresses = true,
 	.title = test_title,
 	.report = report,
 	.replay = test_replay,

@@ -2,7 +2,7 @@
 /* test_replay.c - does a finding of outage test, or of outage explore, show again? */
 #include "cli/test_findings.h"
 
-#include "cli/guest_opts.h"
+#include "run/guest_opts.h"
 
 static void print_json(const struct test_replay *o, const struct replay_result *r)
 {

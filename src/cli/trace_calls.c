@@ -3,7 +3,6 @@
  * trace_calls.c - "outage trace show" of an application's calls, where all of them must be known
  * first: the history of some files, runs, and suggestions.
  */
-#include "base/log.h"
 #include "cli/cmd_trace.h"
 
 enum { SUGGESTIONS = 20 };
@@ -97,35 +96,17 @@ static void show_selected(const struct trace_options *o, const struct posix_log 
 	}
 }
 
-void trace_warn_empty(const struct trace_options *o, const struct posix_selection *sel)
-{
-	const char *file = o->filter.file;
-
-	if (sel->n)
-		return;
-	if (file)
-		log_warn("%s: no call on a file that is or was named '%s' is among those chosen; "
-			 "'outage trace show' lists them all",
-			 o->file, file);
-	else
-		log_warn("%s: no call is as the options say; 'outage trace show' lists them all",
-			 o->file);
-}
-
 int trace_show_calls(const struct trace_options *o, struct trace_reader *r, struct err *err)
 {
 	auto_posix_log log;
 	auto_strbuf out = STRBUF_INIT;
 	struct posix_selection sel;
 	struct json j;
-	int rc;
 
 	posix_log_init(&log);
-	rc = trace_read_calls(o, r, &log, err);
+	int rc = trace_read_calls(o, r, &log, &sel, err);
 	if (rc)
 		return rc;
-	posix_select(&log, &o->filter, &sel);
-	trace_warn_empty(o, &sel);
 	json_init(&j, &out, false);
 	if (o->json) {
 		json_object(&j);

@@ -42,21 +42,20 @@ static int run_import(void *given, struct args *args)
 	}
 	if (trace_save(o->output, &t, &err))
 		return cli_fail(&err);
-	if (!o->json)
-		return EXIT_OK;
-	cli_json_begin(&j);
-	json_kvs(&j, KV("trace", o->output), KV("events", t.events.n));
-	trace_json_info(&j, &t.info);
-	cli_json_end(&j);
-	return cli_flush();
+	if (o->json) {
+		cli_json_begin(&j);
+		json_kvs(&j, KV("trace", o->output), KV("events", t.events.n));
+		trace_json_info(&j, &t.info);
+		cli_json_end(&j);
+	}
+	return EXIT_OK;
 }
 
 const struct command trace_cmd_import = {
 	.name = "trace import",
 	.summary = "turn a dm-log-writes log into a trace",
-	.usage = "usage: outage trace import [--size BYTES] [--json] FILE -o TRACE\n"
-		 "\n"
-		 "Turns a log of the kernel's dm-log-writes target into a trace.\n",
+	.usage = "[--size BYTES] [--json] FILE -o TRACE",
+	.about = "Turns a log of the kernel's dm-log-writes target into a trace.",
 	.options = import_options,
 	.size = sizeof(struct trace_options),
 	.run = run_import,
@@ -85,24 +84,22 @@ static void warn_left_out(const struct dmlog_report *rep)
 			 strbuf_str(&what));
 }
 
-static void export_json(struct strbuf *out, const char *log, const struct dmlog_report *rep)
+static void export_json(const char *log, const struct dmlog_report *rep)
 {
 	struct json j;
 
-	json_init(&j, out, true);
-	json_object(&j);
+	cli_json_begin(&j);
 	json_kvs(&j, KV("log", log), KV("entries", rep->entries));
 	json_kv_object(&j, "left_out");
 	json_kvs(&j, KV("reads", rep->reads), KV("pm", rep->pm), KV("posix", rep->posix),
 		 KV("incomplete", rep->incomplete), KV("failed", rep->failed));
 	json_end(&j);
-	json_end(&j);
+	cli_json_end(&j);
 }
 
 static int run_export(void *given, struct args *args)
 {
 	auto_trace t = { 0 };
-	auto_strbuf out = STRBUF_INIT;
 	struct trace_options *o = given;
 	struct dmlog_report rep;
 	struct err err = ERR_INIT;
@@ -118,21 +115,18 @@ static int run_export(void *given, struct args *args)
 		return cli_fail(&err);
 	}
 	warn_left_out(&rep);
-	if (!o->json)
-		return EXIT_OK;
-	export_json(&out, o->output, &rep);
-	trace_drain(&out);
-	return cli_flush();
+	if (o->json)
+		export_json(o->output, &rep);
+	return EXIT_OK;
 }
 
 const struct command trace_cmd_export = {
 	.name = "trace export",
 	.summary = "turn a trace into a dm-log-writes log",
-	.usage = "usage: outage trace export [--json] FILE -o LOG\n"
-		 "\n"
-		 "Turns a trace into a log of the kernel's dm-log-writes target, for other tools.\n"
-		 "Reads, persistent-memory events, calls of an application and requests that did\n"
-		 "not complete are left out, with a warning.\n",
+	.usage = "[--json] FILE -o LOG",
+	.about = "Turns a trace into a log of the kernel's dm-log-writes target, for other tools. "
+		 "Reads, persistent-memory events, calls of an application and requests that did "
+		 "not complete are left out, with a warning.",
 	.options = export_options,
 	.size = sizeof(struct trace_options),
 	.run = run_export,

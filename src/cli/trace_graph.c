@@ -29,21 +29,20 @@ static void graph_json(const struct trace_options *o, size_t calls,
 	cli_json_end(&j);
 }
 
-static int draw(const struct trace_options *o, struct trace_reader *r, struct err *err)
+static int draw(struct trace_options *o, struct trace_reader *r, struct err *err)
 {
 	auto_posix_log log;
 	auto_strbuf svg = STRBUF_INIT;
 	struct posix_selection sel;
 	struct posix_graph_cut cut;
 	struct posix_graph_opts opts = { .title = o->file, .rows_max = (size_t)o->limit };
-	int rc;
 
+	if (!o->filter.ops)
+		o->filter.ops = posix_ops_effective();
 	posix_log_init(&log);
-	rc = trace_read_calls(o, r, &log, err);
+	int rc = trace_read_calls(o, r, &log, &sel, err);
 	if (rc)
 		return rc;
-	posix_select(&log, &o->filter, &sel);
-	trace_warn_empty(o, &sel);
 	posix_graph(&log, &sel, &opts, &svg, &cut);
 	rc = io_write_file(NULL, o->output, strbuf_str(&svg), svg.len, 0, err);
 	if (!rc)
@@ -65,29 +64,18 @@ static const struct opt options[] = {
 
 static int run(void *given, struct args *args)
 {
-	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
-	struct trace_options *o = given;
-	struct err err = ERR_INIT;
-	int status = trace_check(&trace_cmd_graph, true, args, o);
+	int status = trace_check(&trace_cmd_graph, true, args, given);
 
-	if (status)
-		return status;
-	if (!o->filter.ops)
-		o->filter.ops = posix_ops_effective();
-	if (trace_reader_open(o->file, &r, &err) || draw(o, r, &err))
-		return cli_fail(&err);
-	return trace_finish(o, trace_reader_damage(r));
+	return status ? status : trace_read(given, draw);
 }
 
 const struct command trace_cmd_graph = {
 	.name = "trace graph",
 	.summary = "draw the calls of an application",
-	.usage = "usage: outage trace graph [OPTIONS] FILE -o SVG\n"
-		 "\n"
-		 "Draws the calls of an application: a lane for each file, time downwards, equal\n"
+	.usage = "[OPTIONS] FILE -o SVG",
+	.about = "Draws the calls of an application: a lane for each file, time downwards, equal "
 		 "calls in one box, what repeats in a bracket, syncs as barriers, renames as "
-		 "arrows,\n"
-		 "and in red what was never synced.\n",
+		 "arrows, and in red what was never synced.",
 	.options = options,
 	.size = sizeof(struct trace_options),
 	.run = run,

@@ -39,45 +39,39 @@ static int count(struct trace_reader *r, struct counts *c, struct err *err)
 	return rc;
 }
 
-static void info_text(struct strbuf *out, const struct trace_info *info, const struct counts *c,
+static void info_text(const struct trace_info *info, const struct counts *c,
 		      const struct trace_damage *d)
 {
-	strbuf_adds(out, "target       ");
-	if (info->target[0])
-		posix_add_safe(out, info->target, strlen(info->target));
-	else
-		strbuf_adds(out, "unknown");
-	strbuf_addch(out, '\n');
+	auto_strbuf target = STRBUF_INIT;
+
+	posix_add_safe(&target, info->target, strlen(info->target));
+	printf("target       %s\n", target.len ? target.buf : "unknown");
 	if (info->size)
-		strbuf_addf(out, "size         %" PRIu64 " bytes\n", info->size);
+		printf("size         %" PRIu64 " bytes\n", info->size);
 	else
-		strbuf_adds(out, "size         unknown\n");
-	strbuf_addf(out, "sector size  %" PRIu32 " bytes\n", info->sector_size);
-	strbuf_addf(out, "completions  %s\n", info->completions ? "recorded" : "not recorded");
-	strbuf_addf(out, "complete     %s\n",
-		    !d->found	 ? "yes"
-		    : d->cut_off ? "no, cut off"
-				 : "no, damaged");
-	strbuf_addf(out, "events       %" PRIu64 "\n", c->events);
+		printf("size         unknown\n");
+	printf("sector size  %" PRIu32 " bytes\n", info->sector_size);
+	printf("completions  %s\n", info->completions ? "recorded" : "not recorded");
+	printf("complete     %s\n", !d->found ? "yes" : d->cut_off ? "no, cut off" : "no, damaged");
+	printf("events       %" PRIu64 "\n", c->events);
 	for (int k = 1; k < EV_KIND_END; k++)
 		if (c->by_kind[k])
-			strbuf_addf(out, "  %-10s %" PRIu64 "\n",
-				    event_kind_name((enum event_kind)k), c->by_kind[k]);
+			printf("  %-10s %" PRIu64 "\n", event_kind_name((enum event_kind)k),
+			       c->by_kind[k]);
 	for (int op = 0; op < POSIX_OP_END; op++)
 		if (c->by_call[op])
-			strbuf_addf(out, "    %-15s %" PRIu64 "\n",
-				    posix_op_name((enum posix_op)op), c->by_call[op]);
-	strbuf_addf(out, "written      %" PRIu64 " bytes\n", c->bytes_written);
-	strbuf_addf(out, "in flight    %" PRIu64 " requests never completed\n", c->unfinished);
+			printf("    %-15s %" PRIu64 "\n", posix_op_name((enum posix_op)op),
+			       c->by_call[op]);
+	printf("written      %" PRIu64 " bytes\n", c->bytes_written);
+	printf("in flight    %" PRIu64 " requests never completed\n", c->unfinished);
 }
 
-static void info_json(struct strbuf *out, const struct trace_info *info, const struct counts *c,
+static void info_json(const struct trace_info *info, const struct counts *c,
 		      const struct trace_damage *d)
 {
 	struct json j;
 
-	json_init(&j, out, true);
-	json_object(&j);
+	cli_json_begin(&j);
 	trace_json_info(&j, info);
 	json_kv_uint(&j, "events", c->events);
 	json_kv_object(&j, "kinds");
@@ -91,7 +85,17 @@ static void info_json(struct strbuf *out, const struct trace_info *info, const s
 	json_end(&j);
 	json_kvs(&j, KV("bytes_written", c->bytes_written), KV("unfinished", c->unfinished));
 	trace_json_damage(&j, d);
-	json_end(&j);
+	cli_json_end(&j);
+}
+
+static int tell(struct trace_options *o, struct trace_reader *r, struct err *err)
+{
+	struct counts c = { 0 };
+	int rc = count(r, &c, err);
+
+	if (!rc)
+		(o->json ? info_json : info_text)(trace_reader_info(r), &c, trace_reader_damage(r));
+	return rc;
 }
 
 static const struct opt options[] = { TRACE_OPTION_FILE("the trace; - is standard input"),
@@ -99,30 +103,17 @@ static const struct opt options[] = { TRACE_OPTION_FILE("the trace; - is standar
 
 static int run(void *given, struct args *args)
 {
-	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
-	auto_strbuf out = STRBUF_INIT;
-	struct trace_options *o = given;
-	struct counts c = { 0 };
-	struct err err = ERR_INIT;
-	int status = trace_check(&trace_cmd_info, false, args, o);
+	int status = trace_check(&trace_cmd_info, false, args, given);
 
-	if (status)
-		return status;
-	if (trace_reader_open(o->file, &r, &err) || count(r, &c, &err))
-		return cli_fail(&err);
-	(o->json ? info_json : info_text)(&out, trace_reader_info(r), &c, trace_reader_damage(r));
-	trace_drain(&out);
-	return trace_finish(o, trace_reader_damage(r));
+	return status ? status : trace_read(given, tell);
 }
 
 const struct command trace_cmd_info = {
 	.name = "trace info",
 	.summary = "count the events of a trace",
-	.usage = "usage: outage trace info [--json] FILE\n"
-		 "\n"
-		 "Prints what was recorded, how many events of each kind there are, and whether "
-		 "the\n"
-		 "trace is complete.\n",
+	.usage = "[--json] FILE",
+	.about = "Prints what was recorded, how many events of each kind there are, and whether "
+		 "the trace is complete.",
 	.options = options,
 	.size = sizeof(struct trace_options),
 	.run = run,

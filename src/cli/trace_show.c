@@ -109,15 +109,13 @@ static int show_stream(struct show *s, struct trace_reader *r, struct err *err)
 	return 0;
 }
 
-static int show_events(const struct trace_options *o, unsigned kinds, struct trace_reader *r,
-		       struct err *err)
+static int show_events(const struct trace_options *o, struct trace_reader *r, struct err *err)
 {
-	struct show s = { .o = o, .kinds = kinds };
-	int rc;
+	struct show s = { .o = o, .kinds = o->kinds ? o->kinds << 1 : UINT32_MAX };
 
 	json_init(&s.j, &s.out, false);
 	posix_names_init(&s.names);
-	rc = show_stream(&s, r, err);
+	int rc = show_stream(&s, r, err);
 	trace_drain(&s.out);
 	posix_names_release(&s.names);
 	strbuf_release(&s.out);
@@ -149,51 +147,41 @@ static int check_options(const struct trace_options *o)
 static const struct opt options[] = {
 	TRACE_OPTION_FILE("the trace; - is standard input"),
 	{ OPT_SET, "kind", 0, "KIND,...", TRACE_AT(kinds), .list = list_kinds,
-	  .help = "only events of these kinds: write, flush, complete, ..." },
+	  .help = "only events of these kinds: write, flush, ..." },
 	{ OPT_FLAG, "data", 0, NULL, TRACE_AT(data), .help = "the written bytes as well" },
 	OPTION_JSON(TRACE_AT(json)),
 	{ OPT_GROUP, .group = trace_filter_options },
 	{ OPT_FLAG, "runs", 0, NULL, TRACE_AT(runs),
 	  .help = "repetitions in one line: write x4, fsync; 12 times" },
 	{ OPT_FLAG, "suggest", 0, NULL, TRACE_AT(suggest),
-	  .help = "faults that are worth trying, as commands for outage ctl" },
+	  .help = "faults worth trying, as commands for outage ctl" },
 	OPTION_LIMIT("suggestions; default: 20", TRACE_AT(limit), .least = 1),
 	OPT_END
 };
 
+static int show(struct trace_options *o, struct trace_reader *r, struct err *err)
+{
+	if (!o->filter.ops && (needs_all(o) || trace_only_calls(o)))
+		o->filter.ops = o->runs || o->suggest ? posix_ops_effective() : POSIX_OPS_ALL;
+	return needs_all(o) ? trace_show_calls(o, r, err) : show_events(o, r, err);
+}
+
 static int run(void *given, struct args *args)
 {
-	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
-	struct trace_options *o = given;
-	struct err err = ERR_INIT;
-	int rc, status = trace_check(&trace_cmd_show, false, args, o);
+	int status = trace_check(&trace_cmd_show, false, args, given);
 
 	if (!status)
-		status = check_options(o);
-	if (status)
-		return status;
-	rc = trace_reader_open(o->file, &r, &err);
-	if (!rc && !o->filter.ops && (needs_all(o) || trace_only_calls(o)))
-		o->filter.ops = o->runs || o->suggest ? posix_ops_effective() : POSIX_OPS_ALL;
-	if (!rc)
-		rc = needs_all(o) ? trace_show_calls(o, r, &err)
-				  : show_events(o, o->kinds ? o->kinds << 1 : UINT32_MAX, r, &err);
-	if (rc) {
-		cli_flush();
-		return cli_fail(&err);
-	}
-	return trace_finish(o, trace_reader_damage(r));
+		status = check_options(given);
+	return status ? status : trace_read(given, show);
 }
 
 const struct command trace_cmd_show = {
 	.name = "trace show",
 	.summary = "print the events of a trace",
-	.usage = "usage: outage trace show [OPTIONS] FILE\n"
-		 "\n"
-		 "Prints the events of a trace, one a line: number, kind, address and length, "
-		 "flags,\n"
-		 "what it completes, text. Of an application's call: number, time, process, call,\n"
-		 "path, offset and length, result.\n",
+	.usage = "[OPTIONS] FILE",
+	.about = "Prints the events of a trace, one a line: number, kind, address and length, "
+		 "flags, what it completes, text. Of an application's call: number, time, process, "
+		 "call, path, offset and length, result.",
 	.options = options,
 	.size = sizeof(struct trace_options),
 	.run = run,

@@ -139,6 +139,9 @@ static void take_message(struct tasks_parent *p, struct task_slot *s, const stru
 	case MSG_KEPT:
 		take_kept(p, s, m);
 		break;
+	case MSG_SUPPRESSED:
+		p->result->suppressed++;
+		/* fall through */
 	case MSG_DUPLICATE:
 		p->result->findings -= s->shrinks;
 		s->shrinks = false;
@@ -228,15 +231,39 @@ static bool script_of_task(const struct tasks_parent *p, unsigned i, struct scri
 	return note->len ? add_try(note, out) : !s->shrinks;
 }
 
-static void report_hang(struct tasks_parent *p, unsigned i, double silence)
+static bool is_known_hang(const struct explore_opts *o, const struct workload *w)
 {
-	struct script script;
+	auto_findings problems = { 0 };
+
+	findings_add(&problems, FINDING_HANG, NULL, xstrdup("hang"), NULL);
+	return store_suppressed(o->suppress, o->specs[0], &problems, w, RUN_NO_OPERATION);
+}
+
+static void keep_unless_known(struct tasks_parent *p, unsigned i, const struct script *script,
+			      const char *words)
+{
 	auto_free char *dir = NULL;
-	auto_strbuf words = STRBUF_INIT;
 	struct err err = ERR_INIT;
 	struct target_opts target = p->opts->sides.target;
 
+	if (p->opts->suppress && is_known_hang(p->opts, &script->w)) {
+		p->result->suppressed++;
+		return;
+	}
 	target.spec = p->opts->specs[0];
+	int rc = keep_hang(p->opts->dir, i, &target, p->opts->specs[1], script, words,
+			   p->opts->strange, &dir, &err);
+	p->result->findings++;
+	p->opts->found(p->opts->ctx, words, rc ? "" : dir, script->w.ops.n);
+	if (rc)
+		p->opts->failed(p->opts->ctx, err.msg);
+}
+
+static void report_hang(struct tasks_parent *p, unsigned i, double silence)
+{
+	struct script script;
+	auto_strbuf words = STRBUF_INIT;
+
 	script_init(&script);
 	bool known = script_of_task(p, i, &script);
 	strbuf_addf(&words, "%s did not answer for %g s%s", p->opts->specs[0], silence,
@@ -245,12 +272,7 @@ static void report_hang(struct tasks_parent *p, unsigned i, double silence)
 		strbuf_adds(&words, "; the last operation begun was ");
 		op_print(&vec_last(&script.w.ops), &words);
 	}
-	int rc = keep_hang(p->opts->dir, i, &target, p->opts->specs[1], &script, strbuf_str(&words),
-			   p->opts->strange, &dir, &err);
-	p->result->findings++;
-	p->opts->found(p->opts->ctx, strbuf_str(&words), rc ? "" : dir, script.w.ops.n);
-	if (rc)
-		p->opts->failed(p->opts->ctx, err.msg);
+	keep_unless_known(p, i, &script, strbuf_str(&words));
 	script_release(&script);
 }
 

@@ -22,18 +22,19 @@ struct explore_opts {
 	struct search_opts search;
 	const struct inputs *inputs;
 	unsigned jobs;
-	unsigned swarm_i, swarm_n;   /* this machine's part, from 1; 0: all of it */
-	bool vary;		     /* tasks differ in order and distribution, too */
-	bool share;		     /* tasks share what was visited */
-	uint64_t compare_every;	     /* 0: 1 */
-	uint64_t memory;	     /* for visited states, bytes of each task */
-	uint64_t time_ns;	     /* from when all tasks are up; 0: no limit */
-	uint64_t operations;	     /* of all tasks together; 0: no limit */
-	uint64_t hang_ms;	     /* 0: 60 s */
-	uint64_t max_cases;	     /* of each task; 0: 10 */
-	uint64_t crash_every;	     /* transitions; 0: never */
-	const char *crash_guarantee; /* NULL: the target's own */
-	unsigned crash_modes;	     /* of run.h */
+	unsigned swarm_i, swarm_n;	 /* this machine's part, from 1; 0: all of it */
+	bool vary;			 /* tasks differ in order and distribution, too */
+	bool share;			 /* tasks share what was visited */
+	uint64_t compare_every;		 /* 0: 1 */
+	uint64_t memory;		 /* for visited states, bytes of each task */
+	uint64_t time_ns;		 /* from when all tasks are up; 0: no limit */
+	uint64_t operations;		 /* of all tasks together; 0: no limit */
+	uint64_t hang_ms;		 /* 0: 60 s */
+	uint64_t max_cases;		 /* of each task; 0: 10 */
+	uint64_t crash_every;		 /* transitions; 0: never */
+	const char *crash_guarantee;	 /* NULL: the target's own */
+	unsigned crash_modes;		 /* of run.h */
+	const struct suppress *suppress; /* findings that are none; or NULL */
 	const char *dir;
 	bool resume;
 	bool strange; /* a stranger made the plan: what is found does not get this user's mark */
@@ -51,6 +52,7 @@ struct explore_result {
 	uint64_t operations, steps, states, revisits, restores, saves, mounts, undone;
 	uint64_t adopted, abandoned, depth_max, compared, crash_states;
 	uint64_t findings, errors;
+	uint64_t suppressed;   /* would be findings, and are known */
 	uint64_t shrinking;    /* findings that are kept, and made smaller right now */
 	uint64_t cut_short;    /* findings that were, when the run ended */
 	uint64_t searching_ns; /* since all tasks were up; 0: they are not */

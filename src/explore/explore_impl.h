@@ -8,9 +8,10 @@
 
 enum message_kind {
 	MSG_KEPT, /* something was found, or made smaller: it is kept, and made smaller still */
-	MSG_DUPLICATE, /* the finding kept last was found before, and is gone again */
-	MSG_FOUND,     /* the last finding is as small as it gets; or could not be kept */
-	MSG_CUT_SHORT, /* the finding kept last would be smaller, with more time */
+	MSG_DUPLICATE,	/* the finding kept last was found before, and is gone again */
+	MSG_SUPPRESSED, /* the same for one that is known, and not wanted */
+	MSG_FOUND,	/* the last finding is as small as it gets; or could not be kept */
+	MSG_CUT_SHORT,	/* the finding kept last would be smaller, with more time */
 	MSG_ERROR,
 	MSG_NOTE,
 	MSG_WARNING,

@@ -160,10 +160,8 @@ static int new_case_open(const char *run, const char *name, struct new_case *out
 static int new_case_finish(struct new_case *n, const struct strbuf *text, bool strange,
 			   struct err *err)
 {
-	int rc = strange ? 0 : store_mark(n->dir.path, text, err);
+	int rc = store_finish(n->dir.path, text, !strange, err);
 
-	if (!rc)
-		rc = io_write_file(n->dir.path, CASE_FILE, text->buf, text->len, 0, err);
 	if (!rc)
 		rc = io_newdir_commit(&n->dir, err);
 	return rc ? rc : finding_dir_take(n->run, n->name, n->next, err);
@@ -262,10 +260,8 @@ int keep_update(const struct kept *k, struct err *err)
 	if (!rc && k->log)
 		rc = io_write_file(dir, "log", k->log->buf, k->log->len, 0, err);
 	print_case(k, ops, below_exists(dir, start), &text);
-	if (!rc && !k->strange)
-		rc = store_mark(dir, &text, err);
 	if (!rc)
-		rc = io_write_file(dir, CASE_FILE, text.buf, text.len, 0, err);
+		rc = store_finish(dir, &text, !k->strange, err);
 	return rc ? rc : io_sync_run(k->run, names, err);
 }
 

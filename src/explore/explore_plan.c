@@ -347,8 +347,20 @@ void explore_plan_opts(const struct explore_plan *p, struct target_opts *referen
 
 /* ---- kept ---- */
 
+static int check_loaded(const void *plan, struct err *err)
+{
+	const struct explore_plan *p = plan;
+
+	if (!p->references.n || !p->depth)
+		return err_set(err, -EINVAL, "it must have a reference and a depth");
+	return check_plan(p, err);
+}
+
 static const char *const no_other[] = { NULL };
-static const struct case_plan kept = { &explore_record, { "explore-run", no_other } };
+static const struct case_plan kept = { .type = &explore_record,
+				       .files = { "explore-run", no_other },
+				       .check = check_loaded,
+				       .given = offsetof(struct explore_plan, given) };
 
 int explore_plan_save(const struct explore_plan *p, const char *run, struct err *err)
 {
@@ -362,24 +374,7 @@ int explore_plan_sync(const char *run, struct err *err)
 
 int explore_plan_load(const char *run, struct explore_plan *out, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/" CASE_RUN, run);
-	auto_strbuf text = STRBUF_INIT;
-	int rc = case_plan_read(run, &text, err);
-
-	*out = (struct explore_plan){ 0 };
-	if (!rc)
-		rc = record_parse(&explore_record, strbuf_str(&text), text.len, path, out,
-				  &out->given, err);
-	if (rc)
-		return rc;
-	if (!out->references.n || !out->depth)
-		rc = err_set(err, -EINVAL, "it must have a reference and a depth");
-	if (!rc)
-		rc = check_plan(out, err);
-	if (!rc)
-		return 0;
-	explore_plan_release(out);
-	return err_context(err, "%s", path);
+	return case_plan_load(&kept, run, out, err);
 }
 
 int explore_plan_trust(struct explore_plan *p, const char *run, bool trust, struct err *err)

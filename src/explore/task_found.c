@@ -222,15 +222,28 @@ static int keep_last(struct small *f, const struct script *script, const struct 
 
 /* ---- all of it ---- */
 
-/* If another finding was made to the same script: 1, and this one is gone. */
-static int forget_duplicate(struct small *f, const struct script *script, struct err *err)
+/* 1, and the finding is gone: it is told why. */
+static int forget(struct small *f, enum message_kind why, struct err *err)
 {
-	if (hashset_insert(&f->t->seen, script_hash(script)))
-		return 0;
 	int rc = finding_dir_remove(f->t->opts->dir, f->name, err);
+
 	f->t->o.shared->cases--;
-	task_tell(f->t, MSG_DUPLICATE, "", NULL, 0);
+	task_tell(f->t, why, "", NULL, 0);
 	return rc ? rc : 1;
+}
+
+/* If another finding was made to the same script, or a rule names what is left of it. */
+static int forget_known(struct small *f, const struct script *script,
+			const struct step_result *first, struct err *err)
+{
+	const struct explore_opts *o = f->t->opts;
+
+	if (!hashset_insert(&f->t->seen, script_hash(script)))
+		return forget(f, MSG_DUPLICATE, err);
+	if (o->suppress && store_suppressed(o->suppress, o->specs[0], &first->findings, &script->w,
+					    RUN_NO_OPERATION))
+		return forget(f, MSG_SUPPRESSED, err);
+	return 0;
 }
 
 /* The script made of the path, or the path if that begins with nothing that can be kept. */
@@ -258,7 +271,7 @@ static int make_small(struct small *f, const struct search *s, const struct scri
 	int rc = reproduce(s, &script, &how, &made, err);
 	if (!rc && !made.cut) {
 		take_made(f, path, &made, &script);
-		rc = forget_duplicate(f, &script, err);
+		rc = forget_known(f, &script, first, err);
 		if (!rc)
 			rc = keep_last(f, &script, &made, first, err);
 	}

@@ -46,6 +46,17 @@ static int make_file(struct pm_file *f, const char *path, struct err *err)
 	return 0;
 }
 
+int pm_file_place(const char *path, bool *made, struct err *err)
+{
+	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	*made = fd >= 0;
+	if (fd < 0 && errno != EEXIST)
+		return err_set(err, -errno,
+			       "the state is shown at %s, and no file can be there: %m", path);
+	return 0;
+}
+
 int pm_file_new(const char *path, uint64_t size, struct pm_file **out, struct err *err)
 {
 	struct pm_file *f = xcalloc(1, sizeof(*f));

@@ -14,6 +14,8 @@
 
 struct pm_file;
 
+/* Makes an empty file if there is none: `made`, for the caller to remove. */
+int pm_file_place(const char *path, bool *made, struct err *err) must_check;
 /* Moves the process into its namespace; at `path` there must be a file, of any size. */
 int pm_file_new(const char *path, uint64_t size, struct pm_file **out, struct err *err) must_check;
 /* Makes the file hold this image, whatever was done to it before. */

@@ -4,13 +4,14 @@
 
 #include <errno.h>
 
-#include "base/below.h"
+#include "case/answers.h"
+#include "check/semantic.h"
 
 #define FIELD(...) RECORD_FIELD(struct pm_plan, __VA_ARGS__)
 static const struct record_field plan_fields[] = {
 	FIELD("file", TRUST_FILE, PROSE, file, .required = true),
-	FIELD("dir", TRUST_FILE, PROSE, dir, .required = true),
-	FIELD("program", TRUST_HARMLESS, PROSE, program,
+	FIELD("dir", TRUST_FILE, PROSE, dir, .option = "", .required = true),
+	FIELD("program", TRUST_HARMLESS, PROSE, program, .option = "",
 	      .required = true), /* printed, and not run again */
 	FIELD("check", TRUST_COMMAND, PROSE, check),
 	FIELD("dump", TRUST_COMMAND, PROSE, dump),
@@ -20,15 +21,23 @@ static const struct record_field plan_fields[] = {
 	FIELD("max-subset", TRUST_HARMLESS, NUMBER, max_subset),
 	FIELD("budget", TRUST_HARMLESS, NUMBER, budget),
 	FIELD("seed", TRUST_HARMLESS, NUMBER, seed),
-	FIELD("timeout-ms", TRUST_HARMLESS, NUMBER, timeout_ms),
+	FIELD("timeout-ms", TRUST_HARMLESS, NUMBER, timeout_ms, .option = "timeout"),
 	FIELD("split", TRUST_HARMLESS, NUMBER, split),
-	FIELD("first-point", TRUST_HARMLESS, NUMBER, first_point),
+	FIELD("first-point", TRUST_HARMLESS, NUMBER, first_point, .option = ""),
 	FIELD("media", TRUST_HARMLESS, NUMBER, media),
 	FIELD("media-max", TRUST_HARMLESS, NUMBER, media_max),
 	FIELD("prune", TRUST_HARMLESS, NUMBER, prune),
-	FIELD("preload", TRUST_HARMLESS, NUMBER, preload),
-	FIELD("promises", TRUST_HARMLESS, NUMBER, promises),
+	FIELD("preload", TRUST_HARMLESS, NUMBER, preload, .option = "tracer"),
+	FIELD("promises", TRUST_HARMLESS, NUMBER, promises, .option = "promise"),
 	FIELD("enough", TRUST_HARMLESS, NUMBER, enough),
+	FIELD("crash", TRUST_HARMLESS, SET, crash, .words = "reorder recovery",
+	      .otherwise = PM_CRASH_REORDER),
+	FIELD("recoveries", TRUST_HARMLESS, NUMBER, recoveries, .otherwise = 16),
+	FIELD("trace-limit", TRUST_HARMLESS, NUMBER, trace_limit),
+	FIELD("qemu", TRUST_COMMAND, PROSE, qemu),
+	FIELD("suppress", TRUST_HARMLESS, PROSE, suppress),
+	FIELD("stacks", TRUST_HARMLESS, FLAG, stacks),
+	FIELD("made", TRUST_HARMLESS, FLAG, made, .option = ""),
 };
 #undef FIELD
 
@@ -71,6 +80,7 @@ static const struct record_field summary_fields[] = {
 	FIELD("known", TRUST_HARMLESS, NUMBER, known),
 	FIELD("copies", TRUST_HARMLESS, NUMBER, copies),
 	FIELD("dropped", TRUST_HARMLESS, NUMBER, dropped),
+	FIELD("suppressed", TRUST_HARMLESS, NUMBER, suppressed),
 };
 #undef FIELD
 
@@ -82,9 +92,9 @@ static const struct record_type summary_type =
 static const struct trust_file run_files[] = {
 	{ .name = CASE_RUN }, { .name = "base.img" }, { .name = "trace" }, { .name = "places" }
 };
-static const char *const made[] = { "trace",	  "places",   "base.img", "recovery",
-				    CASE_SUMMARY, TRUST_MARK, NULL };
-static const char *const synced[] = { CASE_RUN, "base.img", "trace", "places", "recovery", NULL };
+static const char *const made[] = { "trace",	  "places",	"base.img", CASE_NESTED,
+				    CASE_ANSWERS, CASE_SUMMARY, TRUST_MARK, NULL };
+static const char *const synced[] = { CASE_RUN, "base.img", "trace", "places", CASE_NESTED, NULL };
 
 const struct case_kind pm_kind = {
 	.plan = &plan_type,
@@ -96,81 +106,39 @@ const struct case_kind pm_kind = {
 	.finding_mark = "pm-case",
 };
 
+/* A finding without a cause is of bad lines. */
+char *pm_case_cluster(const struct pm_case *c)
+{
+	const char *cause = c->cause ? c->cause : "media";
+
+	return xasprintf("%.*s: %s", (int)strcspn(cause, ":"), cause, c->title);
+}
+
+bool pm_cause_known(const char *name)
+{
+	return streq(name, "media") || streq(name, semantic_cause_name(SEMANTIC_ORDERING)) ||
+	       streq(name, semantic_cause_name(SEMANTIC_LOGIC)) ||
+	       streq(name, semantic_cause_name(SEMANTIC_TEARING));
+}
+
 void pm_plan_release(struct pm_plan *p)
 {
 	record_release(&plan_type, p);
 }
 
+static int check_plan(const void *plan, struct err *err)
+{
+	const struct pm_plan *p = plan;
+
+	return !p->check == !p->dump ? err_set(err, -EINVAL, "it must have either check or dump")
+				     : 0;
+}
+
 int pm_plan_load(const char *run, struct pm_plan *out, struct err *err)
 {
-	struct pm_plan p = { 0 };
-	auto_free char *shown = below_shown(run, CASE_RUN);
-	int rc = record_load(&plan_type, run, CASE_RUN, &p, err);
+	static const struct case_plan kept = { .type = &plan_type, .check = check_plan };
 
-	if (!rc && !p.check == !p.dump)
-		rc = err_set(err, -EINVAL, "%s must have either check or dump", shown);
-	if (rc)
-		pm_plan_release(&p);
-	else
-		*out = p;
-	return rc;
-}
-
-void pm_case_release(struct pm_case *c)
-{
-	record_release(&finding_type, c);
-	strbuf_release(&c->said);
-	free(c->dir);
-	c->dir = NULL;
-}
-
-char *pm_nested_dir(const char *run, const char *id, const char **rest)
-{
-	char *end = NULL;
-	unsigned long long n = *id == 'r' ? strtoull(id + 1, &end, 10) : 0;
-
-	bool nested = end && *end == ':';
-
-	if (rest)
-		*rest = nested ? end + 1 : id;
-	return nested ? xasprintf("%s" BELOW_MARK "recovery/%llu", run, n) : NULL;
-}
-
-int pm_trust(const char *run, const struct pm_case *c, struct pm_plan *p, bool trust,
-	     struct err *err)
-{
-	auto_free char *nested = pm_nested_dir(run, c->state, NULL);
-	const struct case_place at = { &pm_kind, run, nested };
-
-	return case_trust(&at, c->dir, p, trust, &p->ours, err);
-}
-
-int pm_case_put(const char *run, const char *name, const struct pm_case *c, struct err *err)
-{
-	auto_free char *nested = pm_nested_dir(run, c->state, NULL);
-	const struct case_place at = { &pm_kind, run, nested };
-
-	return case_put(&at, name, c, &c->said, true, err);
-}
-
-int pm_case_save(const char *run, uint64_t n, const struct pm_case *c, struct err *err)
-{
-	auto_free char *nested = pm_nested_dir(run, c->state, NULL);
-	const struct case_place at = { &pm_kind, run, nested };
-
-	return case_put_number(&at, n, c, &c->said, true, err);
-}
-
-int pm_case_load(const char *dir, struct pm_case *out, struct err *err)
-{
-	struct pm_case c = { 0 };
-	int rc = case_get(&pm_kind, dir, &c, &c.said, err);
-
-	if (rc)
-		return rc;
-	c.dir = xstrdup(dir);
-	*out = c;
-	return 0;
+	return case_plan_load(&kept, run, out, err);
 }
 
 int pm_cases_load(const char *run, struct pm_cases *out, struct err *err)
@@ -179,9 +147,9 @@ int pm_cases_load(const char *run, struct pm_cases *out, struct err *err)
 	int rc = case_list(run, &dirs, err);
 
 	for (size_t i = 0; !rc && i < dirs.n; i++) {
-		struct pm_case c;
+		struct pm_case c = { 0 };
 
-		rc = pm_case_load(dirs.v[i], &c, err);
+		rc = case_get(&pm_kind, dirs.v[i], &c, err);
 		if (!rc)
 			vec_push(out, c);
 	}

@@ -6,6 +6,7 @@
  *	RUN/base.img             the file before the run (sparse)
  *	RUN/trace                all that the program did to it
  *	RUN/places               where in the program that was (where.h)
+ *	RUN/answers              what checks said so far (case/answers.h)
  *	RUN/recovery/N/...       the same of what recovery did to a crash state (recovery.h)
  *
  * Of a check, the first failure for each reason is a finding as soon as it is heard; when the run
@@ -15,6 +16,8 @@
 #define PM_PM_KEEP_H
 
 #include "case/dir.h"
+
+enum { PM_CRASH_REORDER = 1 << 0, PM_CRASH_RECOVERY = 1 << 1 };
 
 struct pm_plan {
 	char *file;    /* absolute */
@@ -33,55 +36,46 @@ struct pm_plan {
 	uint64_t preload;     /* 0 or 1: traced by the library, without an emulator */
 	uint64_t promises;    /* SEMANTIC_..., of each operation; for a dump */
 	uint64_t enough;      /* failures for one reason at one point that will do; 0: all */
-	bool ours;	      /* this user made it, or takes it for his own; see pm_trust() */
+	uint64_t crash;	      /* bits of PM_CRASH_... */
+	uint64_t recoveries;  /* as --recoveries says */
+	uint64_t trace_limit; /* bytes; 0: as the tracer has it */
+	char *qemu;	      /* the emulator; NULL: the usual one */
+	char *suppress;	      /* rules (case/suppress.h), or NULL */
+	bool stacks;
+	bool made; /* the file was not there before */
+	bool ours; /* this user made it, or takes it for his own; see case_trust() */
 };
 
 void pm_plan_release(struct pm_plan *p);
 int pm_plan_load(const char *run, struct pm_plan *out, struct err *err) must_check;
 
 struct pm_case {
-	char *dir;    /* of the finding; not kept */
-	char *state;  /* the id of the crash state */
+	CASE_FINDING;
 	char *title;  /* says what is lost, or wrong */
 	char *cause;  /* "ordering: a fence is missing"; NULL: bad lines */
 	char *seen;   /* how the command ended */
 	char *detail; /* lines for people: the stores, and where they were made */
 	uint64_t point, states;
-	struct strbuf said;
 };
 
-void pm_case_release(struct pm_case *c);
+/* "CAUSE: TITLE", as rules that suppress it name it; to be freed. */
+char *pm_case_cluster(const struct pm_case *c);
+bool pm_cause_known(const char *name);
 extern const struct case_kind pm_kind;
 
-/* When this returns, the case is on disk. */
-int pm_case_save(const char *run, uint64_t n, const struct pm_case *c, struct err *err) must_check;
-/* The same as NAME below the run. */
-int pm_case_put(const char *run, const char *name, const struct pm_case *c, struct err *err)
-	must_check;
 /* The findings of a run, by their numbers; to be released one by one. */
 struct pm_cases vec_of(struct pm_case);
 int pm_cases_load(const char *run, struct pm_cases *out, struct err *err) must_check;
-int pm_case_load(const char *dir, struct pm_case *out, struct err *err) must_check;
-
-/*
- * "rN:ID" is the state ID of the recovery N, which is a run of its own: its directory, to be freed.
- * NULL: the state is one of the run itself. `rest`, which may be NULL, gets ID.
- */
-char *pm_nested_dir(const char *run, const char *id, const char **rest);
-
-/* case_trust(), of a plan and a finding. */
-int pm_trust(const char *run, const struct pm_case *c, struct pm_plan *p, bool trust,
-	     struct err *err) must_check;
-
 struct pm_summary {
 	uint64_t operations, stores, flushes, fences, marks, cpus;
 	uint64_t crash_states, unique_states, checked, failing, findings, errors;
 	uint64_t left_out, elapsed_ms, budget_hit;
 	uint64_t media_states, recoveries, recoveries_tried, recovery_states;
 	uint64_t pruned, reads_traced, reads_whole;
-	uint64_t known;	  /* states that were left out, as they fail for a known reason */
-	uint64_t copies;  /* not cut at every line */
-	uint64_t dropped; /* failing states that no finding was made of, as they were too many */
+	uint64_t known;	     /* states that were left out, as they fail for a known reason */
+	uint64_t suppressed; /* findings that a rule names */
+	uint64_t copies;     /* not cut at every line */
+	uint64_t dropped;    /* failing states that no finding was made of, as they were too many */
 };
 
 #endif

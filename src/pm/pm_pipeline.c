@@ -9,7 +9,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/log.h"
+#include "case/given.h"
+#include "case/suppress.h"
+#include "pm/file.h"
 #include "pm/pm_record.h"
 #include "pm/reads.h"
 #include "pm/recovery.h"
@@ -23,18 +27,15 @@ struct pm_whole {
 	struct pm_counts counts;
 	bool loaded, made;
 	struct pm_reasons told; /* why states fail that were told as they came */
-	uint64_t early;		/* findings, from number 0 on, that were kept then */
-	size_t synced;		/* 1 + the recoveries that are on disk; 0: nothing is */
+	uint64_t first; /* number of the findings of this process; before are those of others */
+	uint64_t early; /* the one after those that were kept before all were known */
+	uint64_t to;	/* number of the first in the end */
+	struct case_keeper keeper;
 };
 
-/* Writes to disk what findings need besides themselves, and each recovery traced since then. */
-static int sync_run(struct pm_whole *p, struct err *err)
+static bool recovers(const struct pm_whole *p)
 {
-	int rc = p->synced > p->run.n_nested ? 0 : case_run_sync(&pm_kind, p->out->dir, err);
-
-	if (!rc)
-		p->synced = 1 + p->run.n_nested;
-	return rc;
+	return p->o->plan.crash & PM_CRASH_RECOVERY;
 }
 
 /* Keeps a failure that was told, so that it can be replayed whatever happens later. */
@@ -43,19 +44,17 @@ static void keep_early(struct pm_whole *p, const struct pm_failure *f)
 	struct err err = ERR_INIT;
 	struct pm_case c;
 
-	if (p->early >= KEEP_MAX)
+	if (p->early - p->first >= KEEP_MAX)
 		return;
 	pm_failure_case(&p->run, f, &c);
 	p->out->kept = true;
-	int rc = sync_run(p, &err);
-	if (!rc)
-		rc = pm_case_save(p->out->dir, p->early, &c, &err);
+	int rc = case_keep(&p->keeper, p->run.n_nested, p->early, &c, &err);
 	/* The end may do better. */
 	if (rc)
 		log_warn("a failure is not kept yet: %s", err.msg);
 	else
 		p->early++;
-	pm_case_release(&c);
+	case_finding_release(&pm_kind, &c);
 }
 
 /* A failure is told when it is first seen; which failures are one finding is known in the end. */
@@ -78,6 +77,15 @@ static void on_progress(void *ctx, uint64_t checked, uint64_t failing)
 
 /* ---- the run, and the state at its end ---- */
 
+static int load(struct pm_whole *p, struct err *err)
+{
+	int rc = pm_run_load(p->out->dir, &p->run, err);
+
+	p->loaded = !rc;
+	p->run.stop = p->o->stop;
+	return rc;
+}
+
 static int record(struct pm_whole *p, struct err *err)
 {
 	struct pm_record_opts o = { .tracer = &p->o->tracer,
@@ -89,14 +97,13 @@ static int record(struct pm_whole *p, struct err *err)
 				    .timeout_ms = p->o->plan.timeout_ms };
 	int rc = pm_record(&o, &p->counts, &p->made, err);
 
+	p->o->plan.made = p->made;
 	if (!rc)
 		rc = record_save(pm_kind.plan, p->out->dir, CASE_RUN, &p->o->plan, err);
 	if (!rc)
 		rc = case_run_mark(&pm_kind, p->out->dir, err);
 	if (!rc)
-		rc = pm_run_load(p->out->dir, &p->run, err);
-	p->loaded = !rc;
-	p->run.stop = p->o->stop;
+		rc = load(p, err);
 	if (!rc && p->o->tracer.preload && !p->counts.flushes && !p->counts.fences)
 		log_warn("no flush and no fence was seen: if the program has its own (clwb, "
 			 "sfence), what follows is wrong; leave out --tracer preload, so that an "
@@ -131,16 +138,19 @@ static int verify_end(struct pm_whole *p, struct err *err)
 
 /* ---- what was found ---- */
 
-/* Findings whose numbers begin after those that were kept early take the place of these. */
+/*
+ * Findings whose numbers begin after those that were kept early take the place of these, and of
+ * those of earlier processes. If this one ended before it came so far, theirs stay.
+ */
 static int replace_early(struct pm_whole *p, size_t n, struct err *err)
 {
+	bool stay = p->out->stopped && !answers_caught_up(p->run.answers);
 	int rc = 0;
 
-	for (size_t i = 0; !rc && p->early && i < n; i++)
-		rc = case_move_number(p->out->dir, p->early + i, i, err);
-	for (uint64_t i = n; !rc && i < p->early; i++)
-		rc = case_remove_number(p->out->dir, i, err);
-	return rc;
+	p->to = stay ? p->first : 0;
+	for (size_t i = 0; !rc && p->early > p->to && i < n; i++)
+		rc = case_move_number(p->out->dir, p->early + i, p->to + i, err);
+	return rc ? rc : case_remove_from(p->out->dir, p->to + n, err);
 }
 
 /* Of an error, the others are kept all the same, and so is what was kept early. */
@@ -148,16 +158,35 @@ static int save_cases(struct pm_whole *p, const struct pm_cases *cases, struct e
 {
 	size_t n = min(cases->n, (size_t)KEEP_MAX);
 
-	if (!n)
-		return 0;
-	p->out->kept = true;
-	int rc = sync_run(p, err);
+	p->out->kept |= n;
+	int rc = 0;
 	for (size_t i = 0; i < n; i++) {
-		int saved = pm_case_save(p->out->dir, p->early + i, &cases->v[i], err);
+		int saved = case_keep(&p->keeper, p->run.n_nested, p->early + i, &cases->v[i], err);
 
 		rc = rc ? rc : saved;
 	}
 	return rc ? rc : replace_early(p, n, err);
+}
+
+/* Cases that a rule names are counted apart, and are no findings. */
+static int leave_out_known(struct pm_whole *p, struct pm_cases *cases, struct err *err)
+{
+	struct suppress known = { 0 };
+	int rc = suppress_of_plan(p->o->plan.suppress, &known, err);
+	size_t n = 0;
+
+	for (size_t i = 0; i < cases->n; i++) {
+		auto_free char *cluster = pm_case_cluster(&cases->v[i]);
+
+		if (suppress_names(&known, p->o->plan.program, cluster))
+			case_finding_release(&pm_kind, &cases->v[i]);
+		else
+			cases->v[n++] = cases->v[i];
+	}
+	p->out->summary.suppressed = cases->n - n;
+	cases->n = n;
+	suppress_release(&known);
+	return rc;
 }
 
 static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct err *err)
@@ -168,12 +197,14 @@ static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct e
 		pm_judge_dumps(&p->run, &found->failures, &cases, &p->out->summary.failing);
 	else
 		pm_cluster(&p->run, &found->failures, &cases);
+	int rc = leave_out_known(p, &cases, err);
 	p->out->summary.findings = cases.n;
-	int rc = save_cases(p, &cases, err);
+	if (!rc)
+		rc = save_cases(p, &cases, err);
 	for (size_t i = 0; i < cases.n; i++) {
 		if (i < KEEP_MAX)
-			p->o->found(p->o->ctx, &cases.v[i], i, !rc);
-		pm_case_release(&cases.v[i]);
+			p->o->found(p->o->ctx, &cases.v[i], p->to + i, !rc);
+		case_finding_release(&pm_kind, &cases.v[i]);
 	}
 	vec_release(&cases);
 	return rc;
@@ -209,6 +240,7 @@ static void summarise(struct pm_whole *p, const struct pm_found *f)
 	p->out->media_left_out = f->media_left_out;
 	s->pruned = saturated(f->stats.pruned);
 	s->budget_hit = f->stats.budget_hit || f->stopped;
+	p->out->stopped = f->stopped;
 	s->elapsed_ms = (util_now_ns() - p->o->start_ns) / 1000000;
 	memcpy(p->out->error, f->error, sizeof(p->out->error));
 }
@@ -235,16 +267,17 @@ static void add_error(struct pm_found *found, uint64_t n, const char *words)
 static void recover_again(struct pm_whole *p, const struct pm_search_opts *search,
 			  struct pm_found *found)
 {
-	struct pm_recovery_opts o = {
-		.run = &p->run, .tracer = &p->o->tracer, .count = p->o->recoveries, .search = search
-	};
+	struct pm_recovery_opts o = { .run = &p->run,
+				      .tracer = &p->o->tracer,
+				      .count = p->o->plan.recoveries,
+				      .search = search };
 	struct pm_search_opts all = *search;
 	struct pm_recovered r;
 
 	all.reads = NULL; /* of another trace */
 	all.changes = false;
 	o.search = &all;
-	if (!p->o->crash_recovery || *p->o->stop)
+	if (!recovers(p) || *p->o->stop)
 		return;
 	struct err why = ERR_INIT;
 	/* The findings made before are told all the same. */
@@ -261,7 +294,7 @@ static void recover_again(struct pm_whole *p, const struct pm_search_opts *searc
 static void check_tried(struct pm_whole *p)
 {
 	p->out->untried = !p->out->summary.checked && !p->out->summary.findings &&
-			  !p->out->summary.errors;
+			  !p->out->summary.suppressed && !p->out->summary.errors;
 	p->out->summary.errors += p->out->untried;
 }
 
@@ -276,7 +309,7 @@ static int explore(struct pm_whole *p, struct err *err)
 		return rc;
 	}
 	struct pm_search_opts o = { .run = &p->run,
-				    .changes = p->o->crash_recovery,
+				    .changes = recovers(p),
 				    .reads = p->o->plan.prune ? &reads : NULL,
 				    .jobs = (unsigned)p->o->jobs,
 				    .until_ns = p->o->time_ns ? util_now_ns() + p->o->time_ns : 0,
@@ -303,18 +336,25 @@ static int explore(struct pm_whole *p, struct err *err)
 
 /* ---- all of it ---- */
 
+static int use_dir(struct pm_whole *p, const char *dir, struct err *err)
+{
+	p->out->dir = realpath(dir, NULL);
+	return p->out->dir ? 0 : err_set(err, -errno, "cannot use %s: %m", dir);
+}
+
 static int make_run(struct pm_whole *p, struct err *err)
 {
 	auto_free char *dir = NULL;
 
 	if (p->o->output && case_is(p->o->output, "pm"))
-		return err_set(err, -EEXIST, "%s holds a run already: give another -o",
+		return err_set(err, -EEXIST,
+			       "%s holds a run already: go on with it by --resume, or give "
+			       "another -o",
 			       p->o->output);
 	int rc = case_create(p->o->output, "pm", pm_kind.made, &dir, err);
 	if (rc)
 		return rc;
-	p->out->dir = realpath(dir, NULL);
-	return p->out->dir ? 0 : err_set(err, -errno, "cannot use %s: %m", dir);
+	return use_dir(p, dir, err);
 }
 
 /* Of a run that was none, nothing is worth keeping. */
@@ -329,21 +369,84 @@ static void discard(const struct pm_whole *p)
 	rmdir(p->out->dir);
 }
 
-static int run_all(struct pm_whole *p, struct err *err)
+static int open_tracer(struct pm_whole *p, struct err *err)
 {
-	int rc = tracer_open(&p->o->tracer, p->o->qemu, err);
+	const struct pm_plan *plan = &p->o->plan;
+
+	p->o->tracer.preload = plan->preload;
+	p->o->tracer.stacks = plan->stacks;
+	p->o->tracer.limit = plan->trace_limit;
+	return tracer_open(&p->o->tracer, plan->qemu, err);
+}
+
+static int begin(struct pm_whole *p, struct err *err)
+{
+	int rc = open_tracer(p, err);
 
 	if (!rc)
 		rc = make_run(p, err);
 	if (rc)
 		return rc;
 	rc = record(p, err);
+	return rc ? rc : verify_end(p, err);
+}
+
+/* Options must say the same as the plan of the run, which holds from now on. */
+static int take_plan(struct pm_whole *p, struct err *err)
+{
+	struct pm_plan *plan = &p->o->plan;
+	int rc = given_agree(pm_kind.plan, &p->run.plan, plan, p->o->given, err);
+
+	if (rc)
+		return rc;
+	pm_plan_release(plan);
+	rc = pm_plan_load(p->out->dir, plan, err);
+	return rc ? rc : case_trust_run(&pm_kind, p->out->dir, plan, p->o->trust, &plan->ours, err);
+}
+
+/* A run that was interrupted, as it was when it had been recorded. */
+static int go_on(struct pm_whole *p, struct err *err)
+{
+	auto_words findings = { 0 };
+	int rc = use_dir(p, p->o->resume, err);
+
 	if (!rc)
-		rc = verify_end(p, err);
+		rc = load(p, err);
+	if (!rc)
+		rc = take_plan(p, err);
+	if (!rc)
+		rc = open_tracer(p, err);
+	if (!rc)
+		rc = case_sweep(p->out->dir, err);
+	if (!rc && case_has_ended(p->out->dir))
+		rc = below_remove(p->out->dir, CASE_SUMMARY, err);
+	if (!rc)
+		rc = case_list(p->out->dir, &findings, err);
+	if (!rc)
+		rc = pm_file_place(p->o->plan.file, &p->made, err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < p->run.trace.events.n; i++)
+		pm_count(&p->counts, &p->run.trace.events.v[i]);
+	setenv("PMEM_IS_PMEM_FORCE", "1", 0);	    /* for checks, as when it was recorded */
+	p->made |= p->o->plan.made && !p->o->trust; /* a stranger names no file to remove */
+	p->first = p->early = case_next_number(&findings);
+	p->out->kept = findings.n;
+	return verify_end(p, err);
+}
+
+static int run_all(struct pm_whole *p, struct err *err)
+{
+	int rc = p->o->resume ? go_on(p, err) : begin(p, err);
+
+	if (!rc)
+		rc = answers_open(p->out->dir, &p->run.answers, err);
+	p->keeper = (struct case_keeper){ .kind = &pm_kind, .run = p->out->dir };
 	if (!rc)
 		rc = explore(p, err);
-	if (rc && !p->out->kept)
+	if (rc && p->out->dir && !p->o->resume && !p->out->kept)
 		discard(p);
+	answers_close(p->run.answers);
 	return rc;
 }
 

@@ -10,16 +10,17 @@
 #include "record/pm_tracer.h"
 
 struct pm_asked {
-	struct pm_plan plan;
-	struct tracer tracer;	 /* opened by pm_pipeline(), closed by the caller */
-	const char *qemu;	 /* as for tracer_open() */
-	const char *output;	 /* the run's directory; NULL: a new one */
+	struct pm_plan plan;  /* of a run that goes on, it becomes that of the run */
+	struct tracer tracer; /* opened by pm_pipeline(), closed by the caller */
+	const char *output;   /* the run's directory; NULL: a new one */
+	const char *resume;   /* goes on with that run; or NULL */
+	uint64_t given;	      /* then the fields of the plan that must be the same; see given.h */
+	bool trust;	      /* and it is taken for this user's */
 	const char *const *argv; /* of the program */
 	uint64_t size;		 /* of a file that is made; 0: none is */
 	uint64_t start_ns;	 /* when all began */
 	uint64_t time_ns;	 /* for the search; 0: no limit */
-	uint64_t jobs, recoveries;
-	bool crash_recovery;
+	uint64_t jobs;
 	const volatile sig_atomic_t *stop;
 	/* Called meanwhile. */
 	void (*progress)(void *ctx, uint64_t checked, uint64_t failing);
@@ -34,6 +35,7 @@ struct pm_outcome {
 	char *dir;    /* of the run; to be freed, whatever happened */
 	bool kept;    /* there may be findings, also after an error */
 	bool untried; /* not even one crash state was checked */
+	bool stopped; /* by a signal or the time: there is more to do */
 	struct pm_summary summary;
 	uint64_t recovery_ways;
 	double media_left_out, recovery_left_out;

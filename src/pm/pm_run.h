@@ -8,6 +8,7 @@
 
 #include <signal.h>
 
+#include "case/answers.h"
 #include "core/crash.h"
 #include "core/model_pm.h"
 #include "pm/pm_keep.h"
@@ -20,6 +21,7 @@ struct pm_run {
 		uint64_t point;
 	} outer;
 	const volatile sig_atomic_t *stop; /* for pm_search_one(); NULL: nothing stops it */
+	struct answers *answers;	   /* of checks of its states; or NULL */
 	struct pm_run *nested;		   /* runs of recoveries */
 	size_t n_nested;
 	char *dir;

@@ -116,6 +116,7 @@ static int trace_one(struct recovery *x, const struct crash_state *s, struct pm_
 	*worth = hashset_insert(&x->seen, hash_of(&made->trace));
 	made->outer.state = xstrdup(strbuf_str(&s->id));
 	made->outer.point = s->point;
+	made->answers = run->answers;
 	if (!*worth) {
 		pm_run_release(made);
 		drop_dir(x);

@@ -19,8 +19,9 @@
 static int find_run(const struct pm_run *r, const char **id, struct pm_state *out, struct err *err)
 {
 	const char *whole = *id;
-	auto_free char *dir = pm_nested_dir(r->dir, whole, id);
+	auto_free char *dir = case_nested(r->dir, whole);
 
+	*id = case_state_within(whole);
 	out->run = r;
 	out->prefix = xmemdupz(whole, (size_t)(*id - whole));
 	if (!dir)

@@ -14,8 +14,12 @@ struct pm_trial {
 	const struct trace *trace; /* its marks are told */
 	struct pm_file *file;
 	struct sandbox_opts check;
-	struct check_result r; /* of the last state */
-	struct strbuf marks;   /* before that point */
+	struct answers *answers; /* or NULL */
+	bool watch;		 /* look at what is changed in a state that is good */
+	struct check_result r;	 /* of the last state */
+	bool changed;		 /* the commands did that, to what has this hash: */
+	struct hash128 change;
+	struct strbuf marks; /* before that point */
 	uint64_t marks_point;
 };
 

@@ -111,39 +111,10 @@ static void tell_error(struct pm_worker *w, uint64_t step, const char *text)
 	tell(w, step + 1, &m, NULL, "", text);
 }
 
-struct changed {
-	struct hash128 what;
-	bool any;
-};
-
-/* Words that are not what they were, wherever the rest comes from. */
-static int add_changed(void *ctx, uint64_t page, const unsigned char *a, const unsigned char *b)
+static void describe_change(struct pm_worker *w, struct pm_message *m)
 {
-	struct changed *x = ctx;
-
-	for (size_t i = 0; i < IMAGE_PAGE; i += 8) {
-		uint64_t word[2] = { page * IMAGE_PAGE + i, 0 };
-
-		if (memcmp(a + i, b + i, 8) == 0)
-			continue;
-		memcpy(&word[1], b + i, 8);
-		x->what = hash_add(x->what, hash_bytes(word, sizeof(word)));
-		x->any = true;
-	}
-	return 0;
-}
-
-/* Describes what the commands did to the file: this is what they do to recover. */
-static void describe_change(struct pm_worker *w, const struct crash_state *s, struct pm_message *m)
-{
-	auto_image now = IMAGE_INIT;
-	struct changed x = { 0 };
-
-	if (image_load_file(w->o->run->plan.file, &now, NULL) || now.size != s->image.size)
-		return;
-	(void)!image_diff(&s->image, &now, add_changed, &x);
-	m->changed = x.any && hashset_insert(&w->changes, x.what);
-	m->change = x.what;
+	m->changed = w->trial.changed && hashset_insert(&w->changes, w->trial.change);
+	m->change = w->trial.change;
 }
 
 /* ---- reasons ---- */
@@ -252,7 +223,7 @@ static void do_state(struct pm_worker *w, uint64_t step, const struct crash_stat
 	if (!passed || plan->dump)
 		describe_failure(w, s, NULL, &m);
 	if (w->o->changes && passed)
-		describe_change(w, s, &m);
+		describe_change(w, &m);
 	tell_step(w, step, s, NULL, &m);
 }
 
@@ -378,8 +349,10 @@ void pm_work(struct pm_worker *w, struct share *share, const struct pm_tally *ta
 	w->share = share;
 	w->until_ns = until_ns;
 	w->tally = *tally;
-	if (pm_trial_init(&w->trial, w->o->run, w->o->run, &err))
+	if (pm_trial_init(&w->trial, w->o->run, w->o->run, &err)) {
 		tell_error(w, share->from, err.msg);
-	else
-		enumerate(w);
+		return;
+	}
+	w->trial.watch = w->o->changes;
+	enumerate(w);
 }

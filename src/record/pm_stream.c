@@ -285,7 +285,7 @@ static const struct {
 	[PM_STREAM_TEXT] = { EV_TEXT, 0 },
 };
 
-static void count(struct pm_counts *c, const struct event *ev)
+void pm_count(struct pm_counts *c, const struct event *ev)
 {
 	c->stores += ev->kind == EV_STORE;
 	c->bytes += ev->kind == EV_STORE ? ev->len : 0;
@@ -318,7 +318,7 @@ static void put_event(void *ctx, const struct event *ev)
 	struct stream_reading *r = ctx;
 
 	pm_resume_put(&r->resume, ev);
-	count(r->counts, ev);
+	pm_count(r->counts, ev);
 }
 
 static int add_event(const struct trace *t, const struct pm_reader *p, const struct pm_record *rec,

@@ -45,6 +45,8 @@ struct pm_counts {
 	uint32_t cpus;
 };
 
+void pm_count(struct pm_counts *c, const struct event *ev);
+
 /*
  * Appends all of a stream to a trace that has no events. `counts` may be NULL. Memory is bounded:
  * by four times `len`, which is what the stream may have, or 64 MiB; -EFBIG if that is not enough.

@@ -24,7 +24,7 @@ int app_view_load(struct app_view *v, const char *dir, struct err *err)
 	for (size_t i = 0; !rc && i < dirs.n; i++) {
 		struct app_case c = { 0 };
 
-		rc = app_case_load(dirs.v[i], &c, err);
+		rc = case_get(&app_kind, dirs.v[i], &c, err);
 		if (!rc)
 			vec_push(&v->cases, c);
 	}
@@ -35,7 +35,7 @@ int app_view_load(struct app_view *v, const char *dir, struct err *err)
 void app_view_release(struct app_view *v)
 {
 	for (size_t i = 0; i < v->cases.n; i++)
-		app_case_release(&v->cases.v[i]);
+		case_finding_release(&app_kind, &v->cases.v[i]);
 	vec_release(&v->cases);
 	vec_release(&v->at);
 	record_release(app_kind.summary, &v->summary);

@@ -407,8 +407,10 @@ void plan_print(const struct plan *p, struct strbuf *out)
 	record_print(&plan_record, p, out);
 }
 
-static int check_whole(const struct plan *p, struct err *err)
+static int check_whole(const void *plan, struct err *err)
 {
+	const struct plan *p = plan;
+
 	if (!p->bounds == !p->files.n)
 		return err_set(err, -EINVAL, "it must have either bounds or files");
 	if (!p->workloads)
@@ -416,19 +418,17 @@ static int check_whole(const struct plan *p, struct err *err)
 	return target_find(p->target, err) ? 0 : -EINVAL;
 }
 
+static const char *const marked[] = { "suppressions", NULL };
+static const struct case_plan kept = { .type = &plan_record,
+				       .files = { "run", marked },
+				       .check = check_whole,
+				       .given = offsetof(struct plan, given) };
+
 int plan_parse(const char *text, size_t len, const char *source, struct plan *out, struct err *err)
 {
 	*out = (struct plan){ 0 };
-	int rc = record_parse(&plan_record, text, len, source, out, &out->given, err);
-
-	if (rc || !check_whole(out, err))
-		return rc;
-	plan_release(out);
-	return err_context(err, "%s", source);
+	return case_plan_parse(&kept, text, len, source, out, err);
 }
-
-static const char *const marked[] = { "suppressions", NULL };
-static const struct case_plan kept = { &plan_record, { "run", marked } };
 
 int plan_save(const struct plan *p, const char *run, struct err *err)
 {
@@ -442,11 +442,7 @@ int plan_sync(const char *run, struct err *err)
 
 int plan_load(const char *run, struct plan *out, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/" CASE_RUN, run);
-	auto_strbuf text = STRBUF_INIT;
-	int rc = case_plan_read(run, &text, err);
-
-	return rc ? rc : plan_parse(strbuf_str(&text), text.len, path, out, err);
+	return case_plan_load(&kept, run, out, err);
 }
 
 int plan_trust(struct plan *p, const char *run, bool trust, struct err *err)

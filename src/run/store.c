@@ -69,11 +69,11 @@ static const char *const file_names[] = {
 };
 static const struct case_files files = { "case", file_names };
 
-int store_mark(const char *dir, const struct strbuf *text, struct err *err)
+int store_finish(const char *dir, const struct strbuf *text, bool marked, struct err *err)
 {
 	static const struct strbuf none;
 
-	return case_mark(dir, &files, &none, 1, text, err);
+	return case_finish(dir, &files, &none, 1, text, marked, err);
 }
 
 int store_verify(const char *dir, const char *base, struct err *why)
@@ -259,16 +259,6 @@ void store_print_problems(const struct findings *findings, struct strbuf *out)
 	}
 }
 
-/* The file "case" comes last: where it is, all of it is; the mark is for what it will be. */
-static int finish_case(const char *dir, const struct strbuf *text, const struct strbuf *image,
-		       bool ours, struct err *err)
-{
-	assert(text->len > 0 && image); /* S2: there is something to cover */
-	int rc = ours ? case_mark(dir, &files, image, 1, text, err) : 0;
-
-	return rc ? rc : io_write_file(dir, CASE_FILE, strbuf_str(text), text->len, 0, err);
-}
-
 static void write_found(struct case_writer *w, const struct findings *problems,
 			const struct workload *workload)
 {
@@ -300,7 +290,7 @@ static int write_case(const char *dir, const char *base, const struct strbuf *im
 		rc = trace_save_below(dir, "recovery", c->recovery, err);
 	strbuf_clear(&text);
 	print_case(c, opts, base, &text);
-	return rc ? rc : finish_case(dir, &text, image, opts->ours, err);
+	return rc ? rc : case_finish(dir, &files, image, 1, &text, opts->ours, err);
 }
 
 char *store_name(const struct store_place *at)
@@ -414,7 +404,6 @@ static void print_hang(const struct store_hang *h, const struct run_opts *opts, 
 int store_hang(const struct store_place *at, const struct store_hang *h,
 	       const struct run_opts *opts, struct err *err)
 {
-	static const struct strbuf none;
 	auto_strbuf text = STRBUF_INIT;
 	auto_findings problems = { 0 };
 	auto_newdir dir = IO_NEWDIR_INIT;
@@ -427,7 +416,7 @@ int store_hang(const struct store_place *at, const struct store_hang *h,
 	write_found(&w, &problems, h->workload);
 	case_write_any(&w, CASE_SAID, h->said);
 	print_hang(h, opts, &text);
-	rc = w.rc ? w.rc : finish_case(dir.path, &text, &none, opts->ours, err);
+	rc = w.rc ? w.rc : store_finish(dir.path, &text, opts->ours, err);
 	return rc ? rc : io_newdir_commit(&dir, err);
 }
 
@@ -447,4 +436,16 @@ char *store_cluster(enum finding_kind kind, const struct workload *w, size_t ope
 	}
 	assert(out.len < CLUSTER_MAX); /* S3 */
 	return strbuf_detach(&out);
+}
+
+bool store_suppressed(const struct suppress *rules, const char *target,
+		      const struct findings *problems, const struct workload *w, size_t operation)
+{
+	for (size_t i = 0; i < problems->n; i++) {
+		auto_free char *cluster = store_cluster(problems->v[i].kind, w, operation);
+
+		if (!suppress_names(rules, target, cluster))
+			return false;
+	}
+	return true;
 }

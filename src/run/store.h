@@ -30,6 +30,7 @@
 #define RUN_STORE_H
 
 #include "case/dir.h"
+#include "case/suppress.h"
 #include "run/run.h"
 
 /* Read-only first, and then made writable. */
@@ -139,10 +140,11 @@ int store_load(const char *dir, struct stored_case *out, struct err *err) must_c
 int store_trust(struct stored_case *c, const struct workload *script, bool trust, struct err *err)
 	must_check;
 /*
- * The mark of a case in a directory that holds all of it but the file "case", which is going to
- * hold `text`; and whether it fits: `base` as that file says. For who keeps cases of his own.
+ * case_finish() of a case that needs no image elsewhere; and whether its mark fits: `base` as the
+ * file "case" says. For who keeps cases of his own.
  */
-int store_mark(const char *dir, const struct strbuf *text, struct err *err) must_check;
+int store_finish(const char *dir, const struct strbuf *text, bool marked, struct err *err)
+	must_check;
 int store_verify(const char *dir, const char *base, struct err *why) must_check;
 void stored_case_release(struct stored_case *c);
 /* Whether a checker of this machine reads its disk when it is shown again. */
@@ -172,5 +174,8 @@ int store_text(const struct stored_case *c, const char *name, struct strbuf *out
  * not named. A text that is too long is cut, and a hash of it added.
  */
 char *store_cluster(enum finding_kind kind, const struct workload *w, size_t operation);
+/* Whether rules name each of the problems in that way: a rule hides nothing else. */
+bool store_suppressed(const struct suppress *rules, const char *target,
+		      const struct findings *problems, const struct workload *w, size_t operation);
 
 #endif

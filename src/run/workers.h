@@ -14,7 +14,7 @@
 #include "run/progress.h"
 #include "run/run.h"
 #include "run/supply.h"
-#include "run/suppress.h"
+#include "case/suppress.h"
 
 enum { WORKERS_MAX = 64, WORKERS_HANG_MS = 120000 };
 

@@ -62,19 +62,6 @@ static bool is_cut(void *ctx)
 	return atomic_load(&w->shared->cut);
 }
 
-/* All that is wrong must be named: a rule hides nothing else. */
-static bool is_suppressed(const struct workers_opts *opts, const struct run_case *c)
-{
-	for (size_t i = 0; i < c->findings->n; i++) {
-		auto_free char *cluster =
-			store_cluster(c->findings->v[i].kind, c->workload, c->operation);
-
-		if (!suppress_names(opts->suppress, opts->run.target.spec, cluster))
-			return false;
-	}
-	return true;
-}
-
 static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 {
 	struct worker *w = ctx;
@@ -84,7 +71,8 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 	auto_free char *id = store_id_of(c);
 	bool same;
 
-	if (is_suppressed(w->opts, c)) {
+	if (store_suppressed(w->opts->suppress, w->opts->run.target.spec, c->findings, c->workload,
+			     c->operation)) {
 		w->suppressed++;
 		return 0;
 	}

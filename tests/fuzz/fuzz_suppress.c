@@ -3,7 +3,7 @@
  * fuzz_suppress.c - suppress_parse takes any bytes without harm; rules that were printed and read
  * again name the same.
  */
-#include "run/suppress.h"
+#include "case/suppress.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -461,21 +461,22 @@ static void test_keep(void)
 	strbuf_adds(&c.said, "said\n");
 	vec_push(&c.lost, xstrdup("17"));
 	vec_push(&c.lost, xstrdup("18 1/2"));
-	ok(app_case_save(dir, 7, &c, &err) == 0, "a finding is kept");
+	ok(case_put_number(&app_kind, dir, 7, &c, &err) == 0, "a finding is kept");
 	ok(case_list(dir, &list, &err) == 0 && list.n == 1, "and listed");
 	ok(list.n && case_is(list.v[0], "app"), "as one");
-	ok(list.n && app_case_load(list.v[0], &again, &err) == 0, "and read again");
+	ok(list.n && case_get(&app_kind, list.v[0], &again, &err) == 0, "and read again");
 	ok(again.title && streq(again.title, odd) && again.harm == APP_CORRUPT &&
 		   again.lost.n == 2 && streq(again.lost.v[1], "18 1/2") && again.said.len == 5,
 	   "as it was");
-	app_case_release(&again);
+	case_finding_release(&app_kind, &again);
 	auto_free char *path = xasprintf("%s/findings/7/case", dir);
 	FILE *f = fopen(path, "w");
 	if (f) {
 		fputs("outage-app-case 2\nversion 0.1.0\nstate x\ntitle y\nharm none\n", f);
 		fclose(f);
 	}
-	ok(list.n && app_case_load(list.v[0], &again, &err) < 0, "a harm that is none is refused");
+	ok(list.n && case_get(&app_kind, list.v[0], &again, &err) < 0,
+	   "a harm that is none is refused");
 	words_release(&list);
 	words_release(&c.lost);
 	strbuf_release(&c.said);

@@ -24,6 +24,11 @@ static const struct trust_key of_plan[] = {
 	{ "seed", TRUST_HARMLESS },
 	{ "timeout-ms", TRUST_HARMLESS },
 	{ "stacks", TRUST_HARMLESS },
+	{ "crash", TRUST_HARMLESS },
+	{ "recoveries", TRUST_HARMLESS },
+	{ "findings", TRUST_HARMLESS },
+	{ "note", TRUST_HARMLESS },
+	{ "suppress", TRUST_HARMLESS },
 	{ "root-ino", TRUST_HARMLESS },
 	{ "outer-state", TRUST_HARMLESS },
 	{ "outer-point", TRUST_HARMLESS },
@@ -66,8 +71,8 @@ static void make(struct app_plan *p, const char *state)
 	if (nested)
 		make_run(nested, p);
 	strbuf_adds(&c.said, "said");
-	ok(!app_case_save(dir, 0, &c, &err), "with a finding: %s", err.msg);
-	app_case_release(&c);
+	ok(!case_put_number(&app_kind, dir, 0, &c, &err), "with a finding: %s", err.msg);
+	case_finding_release(&app_kind, &c);
 }
 
 /* What the mark of a finding covers, by the id of its state. */
@@ -79,13 +84,16 @@ static void test_files(struct app_plan *p, const char *state, const char *const 
 
 	for (size_t i = 0; i < n; i++) {
 		make(p, state);
-		ok(!app_trust(dir, &one, p, false, &err) && p->ours, "is one's own: %s", err.msg);
+		ok(!case_trust(&app_kind, dir, &one, p, false, &p->ours, &err) && p->ours,
+		   "is one's own: %s", err.msg);
 		change_file(dir, files[i]);
-		ok(app_trust(dir, &one, p, false, &err) == -EPERM && !p->ours &&
-			   strstr(err.msg, "run '/check' (check)") && strstr(err.msg, "--trust"),
+		ok(case_trust(&app_kind, dir, &one, p, false, &p->ours, &err) == -EPERM &&
+			   !p->ours && strstr(err.msg, "run '/check' (check)") &&
+			   strstr(err.msg, "--trust"),
 		   "not with another %s: %s", files[i], err.msg);
 		err_clear(&err);
-		ok(!app_trust(dir, &one, p, true, &err) && p->ours, "unless it is trusted");
+		ok(!case_trust(&app_kind, dir, &one, p, true, &p->ours, &err) && p->ours,
+		   "unless it is trusted");
 	}
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/below.h"
 #include "base/fault.h"
+#include "base/io.h"
 #include "case/dir.h"
 #include "keys.h"
 #include "leaks.h"
@@ -97,41 +98,42 @@ static void test_create(void)
 	remove_file(CASE_RUN);
 }
 
-static void save(const struct case_place *at, uint64_t n)
+static char state[] = "1.1";
+
+static void save(uint64_t n)
 {
-	struct sample s = { .target = xasprintf("target %d", (int)n), .limit = UINT64_MAX };
-	auto_strbuf said = STRBUF_INIT;
+	struct sample s = { .state = state,
+			    .target = xasprintf("target %d", (int)n),
+			    .limit = UINT64_MAX };
 	struct err err = ERR_INIT;
 
-	strbuf_add(&said, "a\0b", 3);
+	strbuf_add(&s.said, "a\0b", 3);
 	ok(!record_save(&plan_type, run, CASE_RUN, &s, &err) && !case_run_mark(&kind, run, &err) &&
-		   !case_put_number(at, n, &s, &said, true, &err),
+		   !case_put_number(&kind, run, n, &s, &err),
 	   "finding %d: %s", (int)n, err.msg);
-	record_release(&finding_type, &s);
+	case_finding_release(&kind, &s);
 }
 
 static void test_findings(void)
 {
-	const struct case_place at = { .kind = &kind, .run = run };
 	auto_free char *trace = xasprintf("%s/trace", one),
 		       *empty = xasprintf("%s/findings/x", run);
-	auto_strbuf said = STRBUF_INIT;
 	auto_words list = { 0 };
 	struct sample back = { 0 };
 	struct err err = ERR_INIT;
 
-	save(&at, 10);
-	save(&at, 2);
+	save(10);
+	save(2);
 	mkdir(empty, 0755);
 	ok(!case_list(run, &list, &err) && list.n == 2 && strstr(list.v[0], "/findings/2") &&
 		   streq(list.v[1], one),
 	   "are listed by their numbers, and nothing else");
 	ok(taken(one, "sample") && case_is_one(one) && access(trace, F_OK) == 0,
 	   "one is known for what it is, and has the trace");
-	ok(!case_get(&kind, one, &back, &said, &err) && streq(back.target, "target 10") &&
-		   said.len == 3,
+	ok(!case_get(&kind, one, &back, &err) && streq(back.target, "target 10") &&
+		   back.said.len == 3 && streq(back.dir, one),
 	   "and is read back: %s", err.msg);
-	record_release(&finding_type, &back);
+	case_finding_release(&kind, &back);
 	ok(!case_move_number(run, 10, 2, &err) && !case_move_number(run, 2, 10, &err),
 	   "it takes the place of another: %s", err.msg);
 	ok(!case_remove_number(run, 10, &err) && access(one, F_OK) != 0, "and is removed");
@@ -143,22 +145,22 @@ static void test_marks(void)
 	static const char *const covered[] = {
 		"run", "trace", "mark", "findings/10/case", "findings/10/said", "findings/10/mark"
 	};
-	const struct case_place at = { .kind = &kind, .run = run };
-	struct sample plan = { .check = xstrdup("/evil") };
+	struct sample plan = { .check = xstrdup("/evil") }, found = { .dir = one, .state = state };
 	struct err err = ERR_INIT;
 	bool ours;
 
 	for (size_t i = 0; i < ARRAY_SIZE(covered); i++) {
 		write_below(run, "trace", "trace");
-		save(&at, 10);
-		ok(!case_trust(&at, one, &plan, false, &ours, &err) && ours, "one's own: %s",
-		   err.msg);
+		save(10);
+		ok(!case_trust(&kind, run, &found, &plan, false, &ours, &err) && ours,
+		   "one's own: %s", err.msg);
 		change_file(run, covered[i]);
-		ok(case_trust(&at, one, &plan, false, &ours, &err) == -EPERM && !ours &&
+		ok(case_trust(&kind, run, &found, &plan, false, &ours, &err) == -EPERM && !ours &&
 			   strstr(err.msg, "run '/evil' (check)"),
 		   "not with another %s", covered[i]);
 		err_clear(&err);
-		ok(!case_trust(&at, one, &plan, true, &ours, &err) && ours, "unless trusted");
+		ok(!case_trust(&kind, run, &found, &plan, true, &ours, &err) && ours,
+		   "unless trusted");
 	}
 	free(plan.check);
 }
@@ -168,30 +170,31 @@ static void test_marks(void)
 /* Which of two findings is there, and whole; without a key it has no mark (M2 of trust.h). */
 static const char *which(const char *path)
 {
-	const struct case_place at = { .kind = &kind, .run = run };
 	struct sample back = { 0 }, plan = { 0 };
-	auto_strbuf said = STRBUF_INIT;
 	struct err err = ERR_INIT;
 	bool ours;
 
-	if (case_get(&kind, path, &back, &said, &err))
+	if (case_get(&kind, path, &back, &err))
 		return "";
 	bool is_old = streq(back.target, "old"), is_new = streq(back.target, "new");
-	record_release(&finding_type, &back);
-	if (said.len != 3 || (below_exists(path, TRUST_MARK) &&
-			      (case_trust(&at, path, &plan, false, &ours, &err) || !ours)))
+	back.state = state;
+	bool whole = back.said.len == 3 &&
+		     (!below_exists(path, TRUST_MARK) ||
+		      (!case_trust(&kind, run, &back, &plan, false, &ours, &err) && ours));
+	case_finding_release(&kind, &back);
+	if (!whole)
 		return "";
 	return is_old ? "old" : is_new ? "new" : "";
 }
 
 static int put(uint64_t n, char *target, struct err *err)
 {
-	const struct case_place at = { .kind = &kind, .run = run };
-	struct sample s = { .target = target, .limit = UINT64_MAX };
-	auto_strbuf said = STRBUF_INIT;
+	struct sample s = { .state = state, .target = target, .limit = UINT64_MAX };
 
-	strbuf_add(&said, "a\0b", 3);
-	return case_put_number(&at, n, &s, &said, true, err);
+	strbuf_add(&s.said, "a\0b", 3);
+	int rc = case_put_number(&kind, run, n, &s, err);
+	strbuf_release(&s.said);
+	return rc;
 }
 
 /* What failed has left no part of anything. */
@@ -268,7 +271,7 @@ static void test_run_faults(void)
 		fault_arm(loop.round, loop.error);
 		int rc = case_run_mark(&kind, run, &err);
 		if (!rc)
-			rc = case_run_sync(&kind, run, &err);
+			rc = io_sync_run(run, synced, &err);
 		if (!rc)
 			rc = case_summary_save(&kind, run, &s, &err);
 		fault_pause();

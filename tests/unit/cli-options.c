@@ -261,6 +261,44 @@ static void test_help(void)
 	   "a table with a prefix is one line");
 }
 
+static void test_rare_group(void)
+{
+	static const struct opt options[] = {
+		{ OPT_SECTION, .help = "All kinds" },
+		{ OPT_FLAG, "json", 0, NULL, AT(json), .help = "as JSON" },
+		{ OPT_GROUP, .group = side_options, AT(side), .rare = true },
+		{ OPT_NUMBER, "number", 'n', "N", AT(number), .help = "a number" },
+		OPT_END
+	};
+	auto_strbuf some = STRBUF_INIT, all = STRBUF_INIT;
+
+	is_u(opt_help(options, false, &some), 2, "all options of a rare table are left out");
+	is_s(strbuf_str(&some),
+	     "All kinds:\n      --json             as JSON\n  -n, --number N         a number\n",
+	     "with its title");
+	ok(!opt_help(options, true, &all) && strstr(all.buf, "The side:\n"), "or none");
+}
+
+static void test_wrap(void)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	strbuf_adds(&text, "Status: ");
+	opt_wrap(&text, text.len,
+		 "0 if there is so much to say that it does not go into one line of a screen\n"
+		 "\n"
+		 "  stays   as it is, however long it may be, and wherever the line would end\n"
+		 "next",
+		 2);
+	is_s(strbuf_str(&text),
+	     "Status: 0 if there is so much to say that it does not go into one line of a\n"
+	     "  screen\n"
+	     "\n"
+	     "  stays   as it is, however long it may be, and wherever the line would end\n"
+	     "next\n",
+	     "prose is wrapped");
+}
+
 int main(void)
 {
 	test_kinds();
@@ -268,6 +306,8 @@ int main(void)
 	test_arguments();
 	test_mistakes();
 	test_help();
+	test_rare_group();
+	test_wrap();
 	args_release(&args);
 	free(g.copy);
 	vec_release(&g.list);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "case/given.h"
 #include "explore/explore_plan.h"
 #include "keys.h"
 
@@ -27,6 +28,7 @@ static const struct trust_key of_plan[] = {
 	{ "alphabet", TRUST_HARMLESS },
 	{ "round", TRUST_HARMLESS },
 	{ "inputs", TRUST_HARMLESS },
+	{ "suppress", TRUST_HARMLESS },
 	{ "dist", TRUST_HARMLESS },
 	{ "strategy", TRUST_HARMLESS },
 	{ "compare-every", TRUST_HARMLESS },
@@ -163,6 +165,7 @@ static void test_again(void)
 	struct explore_plan p, back, given;
 	struct target_opts references[SIDES_MAX] = { 0 };
 	struct explore_opts o = { 0 };
+	auto_strbuf told = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
 	explore_plan_init(&p);
@@ -206,6 +209,10 @@ static void test_again(void)
 	ok(!explore_plan_set_ref(&given, 1, "recorder", "bpf", &err) &&
 		   !explore_plan_agrees(&p, &given, &err),
 	   "the same, whose kernel the run has noted: %s", err.msg);
+	for (size_t i = 0; i < explore_record.n; i++)
+		if (streq(explore_record.fields[i].key.name, "reference"))
+			given_put(&explore_record.fields[i], &p, &told);
+	is_s(strbuf_str(&told), "reffs, 6.1.0, mounted:x {mnt}, recorder bpf", "a report has it");
 	explore_plan_release(&given);
 	explore_plan_release(&p);
 

@@ -95,7 +95,7 @@ static void test_own(void)
 		write_case("mounted:/mine", "reffs", "start start.img\n");
 		strbuf_clear(&text);
 		ok(!io_slurp_file(dir, "case", 4096, &text, &err), "%s", err.msg);
-		ok(!store_mark(dir, &text, &err), "a case of one's own");
+		ok(!store_finish(dir, &text, true, &err), "a case of one's own");
 		ok(!kept_load(dir, &c, &err) && !store_trust(&c.c, &c.script.w, false, &err),
 		   "may do it: %s", err.msg);
 		change_file(dir, files[i]);

@@ -53,7 +53,7 @@ static void test_many(struct pm_run *r)
 	pm_cluster(r, &found.failures, &cases);
 	is_u(cases.n, 2, "a reason that shows late is a finding");
 	for (size_t i = 0; i < cases.n; i++)
-		pm_case_release(&cases.v[i]);
+		case_finding_release(&pm_kind, &cases.v[i]);
 	vec_release(&cases);
 	pm_found_release(&found);
 }

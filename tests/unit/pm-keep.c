@@ -60,7 +60,7 @@ static char *all_cases(void)
 		strbuf_adds(&sb, err.msg);
 	for (size_t i = 0; i < cases.n; i++) {
 		strbuf_addf(&sb, "%s:%s ", strrchr(cases.v[i].dir, '/') + 1, cases.v[i].state);
-		pm_case_release(&cases.v[i]);
+		case_finding_release(&pm_kind, &cases.v[i]);
 	}
 	vec_release(&cases);
 	strbuf_add(&sb, "", 0);
@@ -76,7 +76,7 @@ static void test_move(struct pm_case *c)
 	is_i(system(odd), 0, "what is no finding");
 	free(c->state);
 	c->state = xstrdup("b");
-	is_i(pm_case_save(dir, 12, c, &err), 0, "another case");
+	is_i(case_put_number(&pm_kind, dir, 12, c, &err), 0, "another case");
 	auto_free char *two = all_cases();
 	is_s(two, "7:4.12.1 12:b ", "all are found, where numbers are missing, too");
 	is_i(case_move_number(dir, 12, 7, &err), 0, "it takes the place of the first");
@@ -105,17 +105,17 @@ static void test_case(void)
 	struct err err = ERR_INIT;
 
 	strbuf_add(&c.said, "a\0b\n", 4);
-	is_i(pm_case_save(dir, 7, &c, &err), 0, "a case is kept");
-	is_i(pm_case_load(path, &d, &err), 0, "and comes back");
+	is_i(case_put_number(&pm_kind, dir, 7, &c, &err), 0, "a case is kept");
+	is_i(case_get(&pm_kind, path, &d, &err), 0, "and comes back");
 	ok(streq(d.state, c.state) && streq(d.title, c.title) && d.point == 12 && d.states == 3 &&
 		   d.said.len == 4 && streq(d.dir, path),
 	   "as it was");
 	ok(case_is(path, "pm") && case_is(dir, "pm") && !case_is(path, "app") &&
 		   !case_is(dir, "test"),
 	   "it is known for what it is");
-	pm_case_release(&d);
+	case_finding_release(&pm_kind, &d);
 	test_move(&c);
-	pm_case_release(&c);
+	case_finding_release(&pm_kind, &c);
 }
 
 int main(void)

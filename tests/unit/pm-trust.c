@@ -29,6 +29,13 @@ static const struct trust_key of_plan[] = {
 	{ "preload", TRUST_HARMLESS },
 	{ "promises", TRUST_HARMLESS },
 	{ "enough", TRUST_HARMLESS },
+	{ "crash", TRUST_HARMLESS },
+	{ "recoveries", TRUST_HARMLESS },
+	{ "trace-limit", TRUST_HARMLESS },
+	{ "qemu", TRUST_COMMAND },
+	{ "stacks", TRUST_HARMLESS },
+	{ "made", TRUST_HARMLESS },
+	{ "suppress", TRUST_HARMLESS },
 };
 
 static const struct trust_key of_case[] = {
@@ -57,9 +64,10 @@ static void make(struct pm_plan *p)
 	ok(!record_save(pm_kind.plan, dir, CASE_RUN, p, &err) &&
 		   !case_run_mark(&pm_kind, dir, &err) &&
 		   !record_save(pm_kind.plan, nested, CASE_RUN, p, &err) &&
-		   !case_run_mark(&pm_kind, nested, &err) && !pm_case_save(dir, 0, &c, &err),
+		   !case_run_mark(&pm_kind, nested, &err) &&
+		   !case_put_number(&pm_kind, dir, 0, &c, &err),
 	   "a run with a finding: %s", err.msg);
-	pm_case_release(&c);
+	case_finding_release(&pm_kind, &c);
 }
 
 int main(void)
@@ -91,15 +99,17 @@ int main(void)
 		struct pm_case c;
 
 		make(&p);
-		ok(!pm_case_load(one, &c, &err) && !pm_trust(dir, &c, &p, false, &err) && p.ours,
+		ok(!case_get(&pm_kind, one, &c, &err) &&
+			   !case_trust(&pm_kind, dir, &c, &p, false, &p.ours, &err) && p.ours,
 		   "is one's own: %s", err.msg);
 		change_file(dir, files[i]);
-		ok(pm_trust(dir, &c, &p, false, &err) == -EPERM && !p.ours &&
+		ok(case_trust(&pm_kind, dir, &c, &p, false, &p.ours, &err) == -EPERM && !p.ours &&
 			   strstr(err.msg, "run '/check' (check)") && strstr(err.msg, "--trust"),
 		   "not with another %s: %s", files[i], err.msg);
 		err_clear(&err);
-		ok(!pm_trust(dir, &c, &p, true, &err) && p.ours, "unless it is trusted");
-		pm_case_release(&c);
+		ok(!case_trust(&pm_kind, dir, &c, &p, true, &p.ours, &err) && p.ours,
+		   "unless it is trusted");
+		case_finding_release(&pm_kind, &c);
 	}
 	pm_plan_release(&p);
 	return done_testing();

@@ -13,6 +13,8 @@ struct sample_part {
 };
 
 struct sample {
+	char *dir, *state; /* of a finding, as CASE_FINDING has them */
+	struct strbuf said;
 	char *target, *check, *notes, *bounds;
 	struct words files;
 	uint64_t seed, limit, size, order, modes, jobs;

@@ -11,7 +11,7 @@
 #include "hostile.h"
 #include "report/report.h"
 #include "report/shell.h"
-#include "run/suppress.h"
+#include "case/suppress.h"
 #include "tap.h"
 
 static char home[] = "/tmp/outage-case.XXXXXX";

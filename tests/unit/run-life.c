@@ -18,7 +18,7 @@
 #include "run/progress.h"
 #include "run/replay.h"
 #include "run/store.h"
-#include "run/suppress.h"
+#include "case/suppress.h"
 
 static char dir[] = "/tmp/outage-life-XXXXXX";
 
@@ -331,7 +331,7 @@ static void test_suppress_refused(void)
 					   "\nmissing:", "\nmissing: * @ # why" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		struct suppress s = { 0 };
+		struct suppress s = { .is_kind = finding_kind_known };
 		struct err err = ERR_INIT;
 		int rc = suppress_parse(&s, bad[i], strlen(bad[i]), "known", &err);
 

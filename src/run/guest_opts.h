@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* guest_opts.h - replay and shrink put another kernel under a finding: is it gone with my fix? */
-#ifndef CLI_GUEST_OPTS_H
-#define CLI_GUEST_OPTS_H
+#ifndef RUN_GUEST_OPTS_H
+#define RUN_GUEST_OPTS_H
 
-#include "cli/groups.h"
 #include "run/store.h"
 
-/* Puts what guest_options gave into a case, which must have been found in a guest then. */
+/* Puts what options gave into a case, which must have been found in a guest then. */
 int guest_opts_apply(const struct target_opts *given, struct stored_case *c, struct err *err)
 	must_check;
 

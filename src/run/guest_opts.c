@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* guest_opts.c - another kernel under a finding. */
-#include "cli/guest_opts.h"
+#include "run/guest_opts.h"
 
 #include <errno.h>
 

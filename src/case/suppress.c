@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* suppress.c - parses rules of suppression, and matches findings with them. */
-#include "run/suppress.h"
+#include "case/suppress.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -32,9 +32,9 @@ static char *trim(char *s)
 	return s;
 }
 
-static bool is_kind(const char *name)
+static bool knows_kind(const struct suppress *s, const char *name)
 {
-	return streq(name, "*") || finding_kind_find(name) != FINDING_KIND_END;
+	return streq(name, "*") || !s->is_kind || s->is_kind(name);
 }
 
 /* One rule; the line is cut into pieces. */
@@ -53,7 +53,7 @@ static int parse_rule(struct suppress *s, char *line, struct err *err)
 			       trim(line));
 	*operations++ = '\0';
 	const char *kind = trim(line), *pattern = trim(operations);
-	if (!is_kind(kind))
+	if (!knows_kind(s, kind))
 		return err_set(err, -EINVAL,
 			       "'%.40s' is no kind of problem; * is any, and outage-report(1) has "
 			       "the others",
@@ -109,6 +109,46 @@ int suppress_load_saved(struct suppress *s, const char *run, struct err *err)
 		return 0;
 	int rc = io_slurp_file(run, "suppressions", TEXT_MAX, &text, err);
 	return rc ? rc : suppress_parse(s, strbuf_str(&text), text.len, path, err);
+}
+
+int suppress_add_file(char **text, const char *path, bool (*is_kind)(const char *name),
+		      struct err *err)
+{
+	struct suppress s = { .is_kind = is_kind };
+	auto_strbuf all = STRBUF_INIT;
+	int rc = suppress_load(&s, path, err);
+
+	if (*text)
+		strbuf_adds(&all, *text);
+	suppress_print(&s, &all);
+	suppress_release(&s);
+	if (rc || !all.len)
+		return rc;
+	free(*text);
+	*text = strbuf_detach(&all);
+	return 0;
+}
+
+int suppress_of_plan(const char *text, struct suppress *out, struct err *err)
+{
+	return text ? suppress_parse(out, text, strlen(text), "suppress", err) : 0;
+}
+
+/* As a pattern that fits it; what would end the pattern, or cannot be shown, is any character. */
+static void add_pattern(struct strbuf *out, const char *text)
+{
+	for (const char *c = text; *c; c++)
+		strbuf_addch(out, strchr("*?[\\#@", *c) || iscntrl((unsigned char)*c) ? '?' : *c);
+}
+
+void suppress_add_rule(const char *cluster, const char *target, const char *why, struct strbuf *out)
+{
+	add_pattern(out, cluster);
+	strbuf_adds(out, " @ ");
+	add_pattern(out, target);
+	strbuf_adds(out, " # ");
+	strbuf_add_flat(out, why);
+	strbuf_addch(out, '\n');
 }
 
 void suppress_print(const struct suppress *s, struct strbuf *out)

@@ -1,0 +1,822 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * app_pipeline.c - records the application, verifies what it left, searches its crash states, and
+ * keeps what was found.
+ */
+#include "app/app_pipeline.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "app/app_record.h"
+#include "app/app_recovery.h"
+#include "app/app_run.h"
+#include "app/app_words.h"
+#include "base/below.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "case/given.h"
+#include "case/suppress.h"
+
+enum { END_CHECKS = 3 };
+
+/* A finding that was told. */
+struct told_finding {
+	uint64_t states;
+	char *cause; /* NULL: not known */
+	bool nested;
+};
+
+struct app_whole {
+	struct app_asked *o;
+	struct app_outcome *out;
+	struct app_run run;
+	struct posix_log log;
+	/* The searched run, or a restart of it. */
+	struct app_run *at;
+	const struct posix_log *at_log;
+	struct vec_of(struct told_finding) told; /* by the number of the finding */
+	struct vec_of(uint64_t) numbers;	 /* of the search's findings */
+	struct app_changed changed;
+	bool made; /* the run's directory is ours, and not one that was there */
+	struct case_keeper keeper;
+	uint64_t explored_ns;
+	struct launcher *launcher;
+	struct answers *answers;
+	struct suppress suppress;
+};
+
+static bool recovers(const struct app_whole *p)
+{
+	return p->o->plan.crash & APP_CRASH_RECOVERY;
+}
+
+/* ---- the end, without any crash ---- */
+
+static void take_lines(struct words *out, const struct strbuf *text)
+{
+	auto_free char *copy = xstrdup(strbuf_str(text));
+	char *rest = copy, *line;
+
+	while ((line = strsep(&rest, "\n")))
+		if (*line || rest)
+			vec_push(out, xstrdup(line));
+}
+
+static int end_fails(const struct app_whole *p, const struct verdict *v, struct err *err)
+{
+	auto_strbuf said = STRBUF_INIT;
+
+	if (p->o->plan.query && v->harm == APP_ROLLED_BACK)
+		return err_set(err, -EINVAL,
+			       "%s, and nothing crashed: a line that was acknowledged must stay "
+			       "visible; if the run changes or removes what it acknowledged, use "
+			       "--check",
+			       v->seen);
+	strbuf_add_flat(&said, strbuf_str(&v->said));
+	return err_set(err, -EINVAL,
+		       "the %s fails on the directory as the run left it, without any crash: "
+		       "mend that first (%.100s: %.300s)",
+		       app_plan_asks(&p->o->plan), v->seen, strbuf_str(&said));
+}
+
+static int end_differs(const struct app_whole *p, struct err *err)
+{
+	return err_set(err, -EINVAL,
+		       "the %s does not always say the same of the directory as the run left it, "
+		       "without any crash: it must depend on nothing else",
+		       app_plan_asks(&p->o->plan));
+}
+
+static struct app_search_opts search_of(struct app_whole *p, struct app_run *run)
+{
+	struct app_search_opts o = app_run_search(run);
+
+	o.launcher = p->launcher;
+	o.stop = p->o->stop;
+	return o;
+}
+
+/* The query's lines before the run may be there after any crash. */
+static int show_before(struct app_whole *p, struct strbuf *shown, struct err *err)
+{
+	struct app_search_opts o = search_of(p, &p->run);
+	struct verdict v = { 0 };
+	int rc = search_one(&o, "0.0", &v, err);
+
+	/* If it fails there, that is a finding like any other. */
+	if (!rc && !v.fails)
+		strbuf_add(shown, strbuf_str(&v.said), v.said.len);
+	verdict_release(&v);
+	return rc;
+}
+
+/* Of a run that goes on: what is checked with may be another by now. */
+static int check_end(struct app_whole *p, struct err *err)
+{
+	auto_free char *id = xasprintf("1.%zu", p->run.trace.events.n);
+	struct app_search_opts o = search_of(p, &p->run);
+	struct verdict v = { 0 };
+	int rc = search_one(&o, id, &v, err);
+
+	if (!rc && v.fails)
+		rc = end_fails(p, &v, err);
+	verdict_release(&v);
+	return rc;
+}
+
+/* Checks the directory as the run left it, several times. */
+static int verify_end(struct app_whole *p, struct err *err)
+{
+	auto_free char *id = xasprintf("1.%zu", p->run.trace.events.n);
+	auto_strbuf first = STRBUF_INIT;
+	struct app_search_opts o = search_of(p, &p->run);
+	struct verdict v = { 0 };
+	int rc = 0;
+
+	for (int i = 0; !rc && i < END_CHECKS; i++) {
+		rc = search_one(&o, id, &v, err);
+		if (rc)
+			break;
+		if (!i && v.fails)
+			rc = end_fails(p, &v, err);
+		else if (!i)
+			strbuf_add(&first, strbuf_str(&v.said), v.said.len);
+		else if (v.fails ||
+			 (p->o->plan.query && !streq(strbuf_str(&first), strbuf_str(&v.said))))
+			rc = end_differs(p, err);
+	}
+	verdict_release(&v);
+	if (rc || !p->o->plan.query)
+		return rc;
+	if (first.len && first.buf[first.len - 1] != '\n')
+		strbuf_addch(&first, '\n');
+	rc = show_before(p, &first, err);
+	if (rc)
+		return rc;
+	take_lines(&p->run.shown, &first);
+	return io_write_file(p->run.dir, "shown", strbuf_str(&first), first.len, 0, err);
+}
+
+/* ---- while it runs ---- */
+
+/* Which restart of the run it is: its directory has that name. */
+static const char *nested_number(const struct app_whole *p)
+{
+	return strrchr(p->at->dir, '/') + 1;
+}
+
+/* The state after the first crash is good; the explanation is about the second. */
+static void tell_first_crash(const struct app_whole *p, struct app_case *c)
+{
+	auto_free char *title = steal(c->title), *state = steal(c->state);
+	uint64_t point = p->at->plan.outer_point;
+	auto_strbuf where = STRBUF_INIT;
+
+	if (point)
+		app_words_event(&p->run.trace, &p->log, point - 1, &where);
+	c->title = xasprintf("the power failed again while it came up after a crash %s%s: %s",
+			     point ? "after " : "before the first operation", strbuf_str(&where),
+			     title);
+	c->state = xasprintf("r%s:%s", nested_number(p), state);
+}
+
+static void make_case(const struct app_whole *p, const struct search_found *f, struct app_case *c)
+{
+	*c = (struct app_case){ .state = xstrdup(f->why.id),
+				.point = f->why.point,
+				.acks = f->why.acked,
+				.states = f->states,
+				.shown = f->shown,
+				.asked = f->asked,
+				.harm = f->why.harm,
+				.cause = f->why.cause ? xstrdup(f->why.cause) : NULL,
+				.seen = xstrdup(f->verdict.seen ? f->verdict.seen : "") };
+	app_words_case(&p->at->history, p->at_log, &p->at->stacks, &p->o->plan, &f->why, c);
+	if (p->at != &p->run)
+		tell_first_crash(p, c);
+	strbuf_add(&c->said, strbuf_str(&f->verdict.said), f->verdict.said.len);
+}
+
+static void save_case(struct app_whole *p, uint64_t n, const struct app_case *c)
+{
+	if (case_keep(&p->keeper, p->run.nested.n, n, c, &p->out->error))
+		p->out->summary.errors++;
+}
+
+/* The case has the number of the next finding, which is this one or takes its place. */
+static void on_failed(void *ctx, const struct search_found *f)
+{
+	struct app_whole *p = ctx;
+	struct app_case c;
+
+	make_case(p, f, &c);
+	save_case(p, p->out->summary.findings, &c);
+	case_finding_release(&app_kind, &c);
+}
+
+static void on_dropped(void *ctx)
+{
+	struct app_whole *p = ctx;
+
+	if (case_remove_number(p->run.dir, p->out->summary.findings, &p->out->error))
+		p->out->summary.errors++;
+}
+
+/* Restarts are much alike: the finding of an earlier one with the same cause, or UINT64_MAX. */
+static uint64_t find_told(const struct app_whole *p, const char *cause)
+{
+	for (size_t i = 0; p->at != &p->run && cause && i < p->told.n; i++)
+		if (p->told.v[i].nested && p->told.v[i].cause && streq(p->told.v[i].cause, cause))
+			return i;
+	return UINT64_MAX;
+}
+
+static bool is_suppressed(const struct app_whole *p, const struct app_case *c)
+{
+	auto_free char *cluster = app_case_cluster(c);
+
+	return suppress_names(&p->suppress, p->o->plan.profile, cluster);
+}
+
+/* A finding that is none of its own, but belongs to number `n`, or to none (UINT64_MAX). */
+static void join(struct app_whole *p, uint64_t n)
+{
+	vec_push(&p->numbers, n);
+	on_dropped(p);
+}
+
+static void add_finding(struct app_whole *p, const struct app_case *c, const char *cause)
+{
+	uint64_t n = p->out->summary.findings++;
+
+	vec_push(&p->numbers, n);
+	vec_push(&p->told,
+		 (struct told_finding){ 0, cause ? xstrdup(cause) : NULL, p->at != &p->run });
+	save_case(p, n, c);
+	p->o->found(p->o->ctx, c, n);
+}
+
+static void on_found(void *ctx, const struct search_found *f)
+{
+	struct app_whole *p = ctx;
+	const char *cause = f->why.kind == EXPLAIN_NOT ? NULL : f->why.cause;
+	uint64_t n = find_told(p, cause);
+	struct app_case c;
+
+	if (n != UINT64_MAX) {
+		join(p, n);
+		return;
+	}
+	make_case(p, f, &c);
+	if (is_suppressed(p, &c)) {
+		p->out->summary.suppressed++;
+		join(p, UINT64_MAX);
+	} else {
+		add_finding(p, &c, cause);
+	}
+	case_finding_release(&app_kind, &c);
+}
+
+static void on_progress(void *ctx, const struct search_totals *t, uint64_t findings)
+{
+	const struct app_whole *p = ctx;
+
+	p->o->progress(p->o->ctx, t, findings);
+}
+
+/* ---- at the end ---- */
+
+/* Findings were kept when they were found; only now it is known how many states each has. */
+static void keep_counts(struct app_whole *p, const struct search_result *r)
+{
+	for (size_t i = 0; i < r->found.n; i++) {
+		uint64_t n = p->numbers.v[i];
+
+		if (n == UINT64_MAX)
+			continue;
+		auto_free char *dir =
+			xasprintf("%s/findings/%llu", p->run.dir, (unsigned long long)n);
+		struct app_case c = { 0 };
+
+		p->told.v[n].states += r->found.v[i].states;
+		if (case_get(&app_kind, dir, &c, &p->out->error))
+			continue;
+		bool same = c.states == p->told.v[n].states;
+
+		c.states = p->told.v[n].states;
+		if (!same)
+			save_case(p, n, &c);
+		case_finding_release(&app_kind, &c);
+	}
+}
+
+static uint64_t count_operations(const struct trace *t)
+{
+	struct posix_event e;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < t->events.n; i++)
+		n += t->events.v[i].kind == EV_POSIX && !posix_decode(&t->events.v[i], &e, NULL) &&
+		     (posix_op_changes(e.op) || posix_op_persists(e.op));
+	return n;
+}
+
+/* The end of --time, or a signal; not that there are findings enough. */
+static void note_stop(struct app_whole *p, const struct search_totals *t)
+{
+	p->out->stopped |= t->stopped &&
+			   !(p->o->plan.limit && p->out->summary.findings >= p->o->plan.limit);
+}
+
+static void summarise(struct app_whole *p, const struct search_result *r)
+{
+	const struct search_totals *t = &r->totals;
+	struct app_summary *s = &p->out->summary;
+
+	for (size_t i = 0; i < p->o->plan.notes.n; i++)
+		vec_push(&s->notes, xstrdup(p->o->plan.notes.v[i]));
+	s->operations = count_operations(&p->run.trace);
+	s->acks = p->run.acks.n;
+	s->crash_states = t->states.tried;
+	s->unique_states = t->states.unique;
+	s->checked = t->checked;
+	s->failing = t->failing;
+	s->patterns = t->states.operations;
+	s->covered = t->covered;
+	s->errors += t->errors;
+	p->out->unchecked = t->errors;
+	memcpy(p->out->why_unchecked, t->error, sizeof(p->out->why_unchecked));
+	s->left_out = t->states.left_out + (double)t->states.waiting;
+	s->budget_hit = t->states.budget_hit || t->stopped;
+	note_stop(p, t);
+	s->unexplained = t->unexplained;
+	s->elapsed_s = p->out->checked_s = (double)(util_now_ns() - p->o->start_ns) / 1e9;
+	if (t->unexplained > t->unsteady)
+		vec_push(&s->notes,
+			 xasprintf("the cause of %llu %s is not known, as the explanation was cut "
+				   "short: a longer run tells it",
+				   COUNT_S(t->unexplained - t->unsteady, "finding")));
+	if (t->unsteady)
+		vec_push(&s->notes,
+			 xasprintf("the cause of %llu %s is not known, as the %s does not always "
+				   "say the same of one state: it depends on more than the "
+				   "directory, or what it starts does",
+				   COUNT_S(t->unsteady, "finding"), app_plan_asks(&p->o->plan)));
+	if (p->run.history.maps)
+		vec_push(&s->notes, xstrdup("files were written through mappings: what was stored "
+					    "there is seen only when it is written back"));
+	for (size_t i = 0; i < p->run.stacks.missing.n; i++)
+		vec_push(&s->notes, xasprintf("%llu %s no call stack: %s",
+					      COUNT(p->run.stacks.missing.v[i].count,
+						    "operation has", "operations have"),
+					      p->run.stacks.missing.v[i].reason));
+	if (p->run.history.skipped)
+		vec_push(&s->notes, xasprintf("%llu operations on things that the record does not "
+					      "know were passed over",
+					      llu(p->run.history.skipped)));
+	if (t->left)
+		vec_push(&s->notes, xasprintf("%llu checks left processes behind, which were ended",
+					      llu(t->left)));
+	if (t->unlike)
+		vec_push(&s->notes,
+			 xasprintf("%llu files could not be made as they were: owners, devices or "
+				   "attributes; that needs root",
+				   llu(t->unlike)));
+	if (t->faulty)
+		vec_push(&s->notes,
+			 xasprintf("%llu %s failed at first, and not when checked again: the %s "
+				   "depends on more than the directory",
+				   COUNT_S(t->faulty, "state"), app_plan_asks(&p->o->plan)));
+	if (t->faulty) {
+		s->errors++;
+		end_differs(p, &p->out->error);
+	}
+}
+
+/* A search that checked nothing must not look like one that found nothing. */
+static void check_tried(struct app_whole *p)
+{
+	struct app_summary *s = &p->out->summary;
+
+	p->out->untried = !s->checked && !s->findings && !s->suppressed && !s->errors;
+	s->errors += p->out->untried;
+}
+
+/* ---- the power fails again ---- */
+
+/* Of the run, or of a restart; with what is left of the limits. */
+static struct app_search_opts search_all_of(struct app_whole *p, struct app_run *run)
+{
+	struct app_search_opts o = search_of(p, run);
+	uint64_t spent = util_now_ns() - p->explored_ns;
+
+	o.jobs = (unsigned)p->o->jobs;
+	if (p->o->time_ns)
+		o.time_ns = max(p->o->time_ns - min(p->o->time_ns, spent), (uint64_t)1);
+	if (p->o->plan.limit)
+		o.limit = p->o->plan.limit - min(p->o->plan.limit, p->out->summary.findings);
+	o.failed = on_failed;
+	o.found = on_found;
+	o.dropped = on_dropped;
+	o.progress = on_progress;
+	o.ctx = p;
+	vec_clear(&p->numbers);
+	return o;
+}
+
+static void on_changed(void *ctx, const struct app_state *s, const struct app_change *change)
+{
+	struct app_whole *p = ctx;
+
+	app_changed_add(&p->changed, s, change);
+}
+
+static bool is_over(void *ctx)
+{
+	const struct app_whole *p = ctx;
+
+	return *p->o->stop || p->out->by_signal ||
+	       (p->o->plan.limit && p->out->summary.findings >= p->o->plan.limit) ||
+	       (p->o->time_ns && util_now_ns() - p->explored_ns > p->o->time_ns);
+}
+
+static void add_totals(struct app_whole *p, const struct search_totals *t)
+{
+	struct app_summary *s = &p->out->summary;
+
+	s->recovery_states += t->checked;
+	s->recovery_left_out += t->states.left_out + (double)t->states.waiting;
+	s->failing += t->failing;
+	s->errors += t->errors;
+	s->unexplained += t->unexplained;
+	s->budget_hit |= t->states.budget_hit || t->stopped;
+	p->out->by_signal |= t->by_signal;
+	note_stop(p, t);
+	if (t->errors)
+		err_set(&p->out->error, -EIO, "%llu %s could not be checked: %s",
+			(unsigned long long)t->errors, plural(t->errors, "state", "states"),
+			t->error);
+	if (t->faulty) {
+		s->errors++;
+		end_differs(p, &p->out->error);
+	}
+}
+
+/* A check that fails because one was there before it says nothing about a crash. */
+static int nested_end(struct app_whole *p, struct app_run *nested, struct err *err)
+{
+	auto_free char *id = xasprintf("1.%zu", nested->trace.events.n);
+	struct app_search_opts o = search_of(p, nested);
+	auto_strbuf said = STRBUF_INIT;
+	struct verdict v = { 0 };
+	int rc = search_one(&o, id, &v, err);
+
+	strbuf_add_flat(&said, strbuf_str(&v.said));
+	if (!rc && v.fails)
+		rc = err_set(err, -EINVAL,
+			     "the %s fails where the application had come up once after a crash, "
+			     "without a second one: it must not change what is good%s "
+			     "(%.100s: %.300s)",
+			     app_plan_asks(&p->o->plan),
+			     p->o->plan.restart ? "" : ", or give --restart", v.seen,
+			     strbuf_str(&said));
+	verdict_release(&v);
+	return rc;
+}
+
+static int search_restart(void *ctx, struct app_run *nested, struct err *err)
+{
+	struct app_whole *p = ctx;
+	struct search_result r = { 0 };
+	auto_posix_log log;
+	struct err why = ERR_INIT;
+
+	posix_log_init(&log);
+	int rc = app_log(&nested->trace, &log, err);
+	if (rc)
+		return rc;
+	if (nested_end(p, nested, &why)) {
+		p->out->by_signal |= *p->o->stop;
+		p->out->summary.errors += !*p->o->stop;
+		if (!*p->o->stop && !p->out->error.code)
+			p->out->error = why;
+		return 0;
+	}
+	p->at = nested;
+	p->at_log = &log;
+	struct app_search_opts o = search_all_of(p, nested);
+	rc = search(&o, &r, err);
+	keep_counts(p, &r);
+	add_totals(p, &r.totals);
+	search_result_release(&r);
+	p->at = &p->run;
+	p->at_log = &p->log;
+	return rc;
+}
+
+/*
+ * Findings beyond these are of an interrupted search: it had not understood them yet, or they are
+ * found again. If this search, too, ended before it came so far, they stay.
+ */
+static void drop_stale(struct app_whole *p)
+{
+	struct err *err = &p->out->error;
+
+	if (!p->o->resume || (p->out->stopped && !answers_caught_up(p->answers)))
+		return;
+	if (case_remove_from(p->run.dir, p->out->summary.findings, err) ||
+	    (below_exists(p->run.dir, CASE_NESTED) && below_remove(p->run.dir, CASE_NESTED, err)))
+		p->out->summary.errors++;
+}
+
+static void recover_again(struct app_whole *p)
+{
+	struct app_recovery_opts o = { .run = &p->run,
+				       .count = p->o->plan.recoveries,
+				       .budget = p->o->plan.budget,
+				       .stop = is_over,
+				       .search = search_restart,
+				       .ctx = p };
+	struct app_summary *s = &p->out->summary;
+	struct app_recovered r;
+	struct err err = ERR_INIT;
+
+	if (!recovers(p))
+		return;
+	/* Earlier findings are worth telling all the same. */
+	if (app_recoveries(&o, &p->changed, &r, &err)) {
+		s->errors++;
+		err_set(&p->out->error, err.code, "%s", err.msg);
+	}
+	s->recovery_ways = r.ways;
+	s->recoveries = r.recorded;
+	s->recoveries_tried = r.different;
+	p->out->by_signal |= r.by_signal || *p->o->stop;
+	s->budget_hit |= r.recorded < min(r.ways, p->o->plan.recoveries);
+	if (r.failed) {
+		s->errors += r.failed;
+		err_set(&p->out->error, r.why.code,
+			"%llu of %llu restarts could not be recorded: %s",
+			(unsigned long long)r.failed, (unsigned long long)r.recorded, r.why.msg);
+	}
+	if (r.left)
+		vec_push(&s->notes,
+			 xasprintf("%s of no use could not be removed: %s",
+				   plural(r.left, "a record of a restart", "records of restarts"),
+				   r.why_left.msg));
+	s->elapsed_s = (double)(util_now_ns() - p->o->start_ns) / 1e9;
+}
+
+/* ---- all of it ---- */
+
+static int explore(struct app_whole *p, struct err *err)
+{
+	struct search_result r = { 0 };
+
+	p->explored_ns = util_now_ns();
+	struct app_search_opts o = search_all_of(p, &p->run);
+	o.answers = p->answers;
+	o.changed = recovers(p) ? on_changed : NULL;
+	int rc = search(&o, &r, err);
+
+	/* Earlier findings are told, as part of a run that is not whole. */
+	p->out->broken = rc && (r.totals.checked || r.found.n);
+	if (p->out->broken) {
+		p->out->summary.errors++;
+		vec_push(&p->out->summary.notes, xasprintf("the run is not whole: %s", err->msg));
+		err_set(&p->out->error, rc, "%s; what was found before is in %s", err->msg,
+			p->run.dir);
+		err_clear(err);
+		rc = 0;
+	}
+	if (!rc) {
+		keep_counts(p, &r);
+		summarise(p, &r);
+		p->out->by_signal = r.totals.by_signal;
+		check_tried(p);
+		if (!p->out->broken) {
+			drop_stale(p);
+			recover_again(p);
+		}
+		rc = case_summary_save(&app_kind, p->run.dir, &p->out->summary, err);
+	}
+	search_result_release(&r);
+	return rc;
+}
+
+static int record(struct app_whole *p, struct err *err)
+{
+	struct app_plan *plan = &p->o->plan;
+	struct app_record_opts o = { .dir = plan->dir,
+				     .run = p->run.dir,
+				     .plan = plan,
+				     .timeout_ms = plan->timeout_ms,
+				     .trace_max = (uint64_t)2 << 30 };
+	/* Known from the start, so that one that was killed can be told from nothing. */
+	int rc = record_save(app_kind.plan, p->run.dir, CASE_RUN, plan, err);
+
+	if (!rc)
+		rc = app_record(&o, &plan->root_ino, &plan->notes, err);
+	if (!rc && plan->ack_file)
+		rc = app_ack_file(p->run.dir, plan->ack_file, err);
+	if (!rc)
+		rc = app_plan_load(p->run.dir, &p->run.plan, err);
+	p->run.plan.root_ino = plan->root_ino;
+	if (!rc)
+		rc = app_run_open(&p->run, err);
+	if (!rc)
+		rc = app_log(&p->run.trace, &p->log, err);
+	if (!rc && !count_operations(&p->run.trace))
+		rc = err_set(err, -EINVAL,
+			     "the run did nothing below %s: does it use that directory?",
+			     plan->dir);
+	return rc;
+}
+
+static bool is_inside(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* Where a path's last name is; slashes at its end do not count. */
+static char *directory_of(const char *path)
+{
+	size_t n = strlen(path);
+
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	while (n && path[n - 1] != '/')
+		n--;
+	return n ? xmemdupz(path, n) : xstrdup(".");
+}
+
+/* Asked before anything is made: the directory must not get as much as a name by us. */
+static int check_output(const struct app_whole *p, struct err *err)
+{
+	auto_free char *above = p->o->output ? directory_of(p->o->output) : xstrdup(".");
+	auto_free char *parent = realpath(above, NULL);
+
+	if (!parent)
+		return err_set(err, -errno, "cannot make %s: %m",
+			       p->o->output ? p->o->output : "a run");
+	if (is_inside(parent, p->o->plan.dir))
+		return err_set(err, -EINVAL,
+			       "the results would be inside of the application's directory, %s; "
+			       "give another -o",
+			       p->o->plan.dir);
+	if (p->o->output && case_is(p->o->output, "app"))
+		return err_set(
+			err, -EEXIST,
+			case_has_ended(p->o->output)
+				? "%s holds a run already: give another -o"
+				: "%s holds a run that was not finished: remove it, go on with it "
+				  "by --resume, or give another -o",
+			p->o->output);
+	return 0;
+}
+
+static int find_run(struct app_whole *p, struct err *err)
+{
+	p->out->dir = realpath(p->o->resume, NULL);
+	return p->out->dir ? 0 : err_set(err, -errno, "cannot use %s: %m", p->o->resume);
+}
+
+static int make_run(struct app_whole *p, struct err *err)
+{
+	auto_free char *dir = NULL;
+	bool was_there = p->o->output && access(p->o->output, F_OK) == 0;
+	int rc = check_output(p, err);
+
+	if (!rc)
+		rc = case_create(p->o->output, "app", app_kind.made, &dir, err);
+	if (rc)
+		return rc;
+	p->made = !was_there;
+	p->out->dir = realpath(dir, NULL);
+	if (!p->out->dir)
+		return err_set(err, -errno, "cannot use %s: %m", dir);
+	p->run.dir = xstrdup(p->out->dir);
+	return 0;
+}
+
+/* Of a run that was none, nothing is worth keeping. */
+static void discard(const struct app_whole *p)
+{
+	auto_free char *run = xasprintf("%s/" CASE_RUN, p->run.dir);
+
+	unlink(run);
+	for (const char *const *name = app_kind.made; *name; name++) {
+		auto_free char *path = xasprintf("%s/%s", p->run.dir, *name);
+
+		app_remove(path);
+	}
+	auto_free char *findings = xasprintf("%s/findings", p->run.dir);
+	rmdir(findings);
+	rmdir(p->run.dir); /* if it was there before, there may be more in it */
+}
+
+/* A directory that cannot be read as a whole is no reason not to go on. */
+static void mark(struct app_whole *p)
+{
+	/*
+	 * Kept files have the owners and modes that they have in the application's directory. No
+	 * other user shall reach them from now on, neither to read nor to change them. (While they
+	 * were recorded, other users' processes may have had to.)
+	 */
+	if (p->made && chmod(p->run.dir, 0700))
+		log_debug("cannot close %s: %m", p->run.dir);
+	if (case_run_mark(&app_kind, p->run.dir, &p->out->unmarked))
+		log_debug("%s", p->out->unmarked.msg);
+}
+
+/* Records the run, and looks whether it can be judged. A plan that names its root is complete. */
+static int begin(struct app_whole *p, struct err *err)
+{
+	int rc = record(p, err);
+
+	p->o->recorded(p->o->ctx);
+	if (!rc)
+		rc = verify_end(p, err);
+	if (!rc)
+		rc = record_save(app_kind.plan, p->run.dir, CASE_RUN, &p->o->plan, err);
+	if (!rc)
+		mark(p);
+	else
+		discard(p);
+	return rc;
+}
+
+/* A run that was interrupted, as it was when it had been recorded. */
+static int go_on(struct app_whole *p, struct err *err)
+{
+	struct app_asked *o = p->o;
+	int rc = app_run_load(p->out->dir, &p->run, err);
+
+	if (!rc)
+		rc = given_agree(app_kind.plan, &p->run.plan, &o->plan, o->given, err);
+	if (!rc)
+		rc = case_trust_run(&app_kind, p->run.dir, &p->run.plan, o->trust,
+				    &p->run.plan.ours, err);
+	if (!rc)
+		rc = case_sweep(p->run.dir, err);
+	if (!rc && case_has_ended(p->run.dir))
+		rc = below_remove(p->run.dir, CASE_SUMMARY, err);
+	if (!rc)
+		rc = app_log(&p->run.trace, &p->log, err);
+	if (rc)
+		return rc;
+	app_plan_release(&o->plan);
+	rc = app_plan_load(p->run.dir, &o->plan, err);
+	o->recorded(o->ctx);
+	return rc ? rc : check_end(p, err);
+}
+
+static int run_all(struct app_whole *p, struct err *err)
+{
+	int rc = p->o->resume ? find_run(p, err) : make_run(p, err);
+
+	if (rc)
+		return rc;
+	/* Now, while there is little to copy. */
+	rc = launcher_start(&p->launcher, err);
+	if (!rc)
+		rc = p->o->resume ? go_on(p, err) : begin(p, err);
+	if (!rc)
+		rc = answers_open(p->run.dir, &p->answers, err);
+	if (!rc)
+		rc = suppress_of_plan(p->o->plan.suppress, &p->suppress, err);
+	p->keeper = (struct case_keeper){ .kind = &app_kind, .run = p->run.dir };
+	if (!rc)
+		rc = explore(p, err);
+	answers_close(p->answers);
+	launcher_stop(steal(p->launcher));
+	return rc;
+}
+
+int app_pipeline(struct app_asked *asked, struct app_outcome *out, struct err *err)
+{
+	struct app_whole p = { .o = asked, .out = out, .at = &p.run, .at_log = &p.log };
+
+	posix_log_init(&p.log);
+	trace_init(&p.run.trace);
+	int rc = run_all(&p, err);
+	for (size_t i = 0; i < p.told.n; i++)
+		free(p.told.v[i].cause);
+	vec_release(&p.told);
+	vec_release(&p.numbers);
+	suppress_release(&p.suppress);
+	app_changed_release(&p.changed);
+	posix_log_release(&p.log);
+	app_run_release(&p.run);
+	return rc;
+}
+
+void app_outcome_release(struct app_outcome *o)
+{
+	record_release(app_kind.summary, &o->summary);
+	free(o->dir);
+}

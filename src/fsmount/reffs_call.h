@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* reffs_call.h - calls to a reference file system that is mounted, with sentences on what fails. */
+#ifndef FSMOUNT_REFFS_CALL_H
+#define FSMOUNT_REFFS_CALL_H
+
+#include <outage/reffs.h>
+
+#include "base/err.h"
+
+/* `what` is the call's name in messages, `dir` where it is mounted. */
+int reffs_call(const char *what, const char *dir, unsigned long cmd, void *arg, struct err *err)
+	must_check;
+int reffs_call_pickle(const char *dir, struct outage_reffs_file *f, struct err *err) must_check;
+int reffs_call_load(const char *dir, struct outage_reffs_file *f, struct err *err) must_check;
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* test_run.c - begins a run of `outage test`, or goes on with one that was interrupted. */
+#include "run/test_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/log.h"
+#include "run/store.h"
+
+void test_run_init(struct test_run *r)
+{
+	*r = (struct test_run){ .progress = { .fd = -1 } };
+	plan_init(&r->plan);
+	supply_init(&r->source);
+}
+
+void test_run_release(struct test_run *r)
+{
+	plan_release(&r->plan);
+	supply_release(&r->source);
+	suppress_release(&r->suppress);
+	progress_release(&r->progress);
+	earlier_release(&r->earlier);
+	free(r->dir);
+}
+
+static int open_source(struct test_run *r, struct err *err)
+{
+	const struct plan *p = &r->plan;
+	int rc = p->bounds ? supply_open_bounds(&r->source, p->bounds, err) : 0;
+
+	for (size_t i = 0; i < p->files.n && !rc; i++)
+		rc = supply_add_path(&r->source, p->files.v[i], err);
+	supply_select(&r->source, p->skip, p->limit, p->sample, p->seed);
+	if (!rc && !supply_count(&r->source))
+		rc = err_set(err, -EINVAL, "there is no workload to run");
+	return rc;
+}
+
+static int save_suppressions(const struct test_run *r, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+
+	if (!r->suppress.rules.n)
+		return 0;
+	suppress_print(&r->suppress, &text);
+	return io_write_file(r->dir, "suppressions", text.buf, text.len, 0, err);
+}
+
+/* ---- a new one ---- */
+
+static void ready_to_mark(struct test_run *r)
+{
+	if (trust_ready(&r->unmarked))
+		log_debug("%s", r->unmarked.msg);
+}
+
+/* Where RUN/run is, the run can go on, also if it was killed before it had done anything. */
+int test_run_begin(struct test_run *r, struct err *err)
+{
+	auto_strbuf hash = STRBUF_INIT;
+	int rc = plan_complete(&r->plan, err);
+
+	if (!rc)
+		rc = open_source(r, err);
+	if (rc)
+		return rc;
+	supply_hash(&r->source, &hash);
+	r->plan.hash = strbuf_detach(&hash);
+	r->plan.workloads = supply_count(&r->source);
+	r->plan.ours = true;
+	ready_to_mark(r);
+	rc = case_create(r->output, r->plan.target, store_made, &r->dir, err);
+	if (!rc)
+		rc = save_suppressions(r, err);
+	if (!rc)
+		rc = plan_save(&r->plan, r->dir, err);
+	return rc ? rc : progress_create(r->dir, r->plan.workloads, &r->progress, err);
+}
+
+/* ---- going on ---- */
+
+/* The numbers in the record must mean what they meant. */
+static int check_source(struct test_run *r, struct err *err)
+{
+	auto_strbuf hash = STRBUF_INIT;
+	int rc = open_source(r, err);
+
+	if (rc)
+		return rc;
+	supply_hash(&r->source, &hash);
+	if (!streq(strbuf_str(&hash), r->plan.hash) ||
+	    supply_count(&r->source) != r->plan.workloads)
+		return err_set(err, -EINVAL,
+			       "the workloads are not those %s began with: begin a new run",
+			       r->dir);
+	return 0;
+}
+
+static int check_resumable(const struct test_run *r, struct err *err)
+{
+	struct target_opts target = { .spec = r->plan.target,
+				      .mkfs = r->plan.mkfs,
+				      .guest_kernel = r->plan.guest_kernel,
+				      .guest_files = r->plan.guest_files,
+				      .guest_memory = r->plan.guest_memory };
+
+	if (plan_from_stdin(&r->plan))
+		return err_set(
+			err, -EINVAL,
+			"%s took its workloads from standard input, which is gone: begin a new run",
+			r->dir);
+	auto_free char *kernel = target_kernel(&target);
+	if (streq(kernel, r->plan.kernel))
+		return 0;
+	/* The kernel may have to be fetched first. */
+	int rc = target_check(&target, err);
+	if (rc)
+		return rc;
+	auto_free char *now = target_kernel(&target);
+	if (streq(now, r->plan.kernel))
+		return 0;
+	return err_set(err, -EINVAL, "%s began on Linux %s, and this is %s: begin a new run",
+		       r->dir, r->plan.kernel, now);
+}
+
+int test_run_resume(struct test_run *r, struct err *err)
+{
+	struct plan given = r->plan;
+	int rc = 0;
+
+	plan_init(&r->plan);
+	r->dir = xstrdup(r->resume);
+	if (r->output)
+		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", r->dir);
+	if (!rc && r->suppress.rules.n)
+		rc = err_set(err, -EINVAL,
+			     "--resume keeps the suppressions of %s: leave --suppress out", r->dir);
+	if (!rc)
+		rc = plan_load(r->dir, &r->plan, err);
+	if (!rc)
+		rc = plan_agrees(&r->plan, &given, err);
+	/* In this order: a guest's kernel is asked for its version, and so is run. */
+	if (!rc)
+		rc = plan_trust(&r->plan, r->dir, r->trust, err);
+	if (!rc)
+		rc = check_resumable(r, err);
+	if (!rc)
+		rc = suppress_load_saved(&r->suppress, r->dir, err);
+	if (!rc)
+		rc = check_source(r, err);
+	if (!rc)
+		rc = progress_resume(r->dir, r->plan.workloads, &r->progress, err);
+	if (!rc)
+		rc = case_sweep(r->dir, err);
+	if (!rc)
+		rc = earlier_load(r->dir, &r->progress, &r->earlier, err);
+	if (!rc)
+		plan_look_at_files(&r->plan);
+	if (!rc && r->plan.ours)
+		ready_to_mark(r);
+	plan_release(&given);
+	return rc;
+}
+
+/* ---- the end ---- */
+
+/* The run made all of these: it refuses what is there. */
+void test_run_abandon(const struct test_run *r)
+{
+	if (r->resume || r->progress.done)
+		return;
+	auto_fd dir = open(r->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	unlinkat(dir, CASE_RUN, 0);
+	for (const char *const *name = store_made; *name; name++)
+		unlinkat(dir, *name, 0);
+	unlinkat(dir, "findings", AT_REMOVEDIR); /* if it is empty */
+	if (rmdir(r->dir) == 0 && !r->output)
+		rmdir("outage-runs"); /* unless others are there */
+}
+
+uint64_t test_run_missed(const struct test_run *r, const struct earlier_case **first)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < r->earlier.n; i++) {
+		const struct earlier_case *e = &r->earlier.v[i];
+
+		if (e->again || !e->id || !progress_has(&r->progress, e->workload))
+			continue;
+		if (!n++)
+			*first = e;
+	}
+	return n;
+}

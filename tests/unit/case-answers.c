@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* Answers are found again by a later process; a file that is damaged loses no more than it must. */
+#include "tap.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "case/answers.h"
+
+static char dir[] = "/tmp/outage-answers-XXXXXX", *file;
+
+static struct hash128 question(int n)
+{
+	return hash_bytes(&n, sizeof(n));
+}
+
+static struct answers *again(void)
+{
+	struct answers *a = NULL;
+	struct err err = ERR_INIT;
+
+	if (answers_open(dir, &a, &err))
+		printf("# %s\n", err.msg);
+	return a;
+}
+
+static void add(struct answers *a, int n)
+{
+	auto_free char *text = xasprintf("answer %d", n);
+
+	answers_add(a, question(n), text, strlen(text));
+}
+
+static bool has(struct answers *a, int n)
+{
+	auto_free char *text = xasprintf("answer %d", n);
+	auto_strbuf found = STRBUF_INIT;
+
+	return answers_find(a, question(n), &found) && streq(strbuf_str(&found), text);
+}
+
+/* Which of 0 to 9 are there: "0 2". */
+static char *all(void)
+{
+	struct strbuf out = { 0 };
+	struct answers *a = again();
+
+	for (int i = 0; i < 10; i++)
+		if (has(a, i))
+			strbuf_addf(&out, "%s%d", out.len ? " " : "", i);
+	answers_close(a);
+	return out.len ? strbuf_detach(&out) : xstrdup("");
+}
+
+static void is_all(const char *want, const char *what)
+{
+	auto_free char *there = all();
+
+	is_s(there, want, "%s", what);
+}
+
+static void append(const void *data, size_t len)
+{
+	auto_fd fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+	ok(write(fd, data, len) == (ssize_t)len, "the file is damaged");
+}
+
+static void test_found(void)
+{
+	struct answers *a = again();
+	auto_strbuf none = STRBUF_INIT;
+
+	ok(answers_caught_up(a), "a new run is where it was");
+	add(a, 3);
+	add(a, 1);
+	ok(!answers_find(a, question(3), &none), "what this process adds is for a later one");
+	answers_close(a);
+	a = again();
+	ok(!answers_caught_up(a) && has(a, 3) && !has(a, 2) && !answers_caught_up(a),
+	   "which finds it, and is not yet where it was");
+	ok(has(a, 1) && answers_caught_up(a), "until all has been asked for");
+	answers_close(a);
+	ok(!answers_find(NULL, question(1), &none), "without a file nothing is known");
+	answers_add(NULL, question(1), "", 0);
+	answers_close(NULL);
+}
+
+/* A1 */
+static void test_processes(void)
+{
+	struct answers *a = again();
+	int status = 0;
+
+	for (int i = 4; i < 8; i++)
+		if (fork() == 0) {
+			add(a, i);
+			_exit(0);
+		}
+	while (wait(&status) > 0)
+		;
+	answers_close(a);
+	is_all("1 3 4 5 6 7", "processes add to it at the same time");
+}
+
+/* A2 */
+static void test_damaged(void)
+{
+	struct stat st;
+
+	append("no record at all, but longer than the head of one would be", 58);
+	is_all("1 3 4 5 6 7", "what is no record ends it");
+	struct answers *a = again();
+	add(a, 8);
+	answers_close(a);
+	is_all("1 3 4 5 6 7 8", "and is gone: the next one comes in its place");
+	ok(!stat(file, &st) && !truncate(file, st.st_size - 1), "the last record is cut");
+	is_all("1 3 4 5 6 7", "and is not taken for one");
+	a = again();
+	struct answers_head huge = { .len = UINT64_MAX };
+	append(&huge, sizeof(huge));
+	answers_close(a);
+	is_all("1 3 4 5 6 7", "nor is one of a size that cannot be");
+	struct err err = ERR_INIT;
+	ok(!io_write_file(dir, CASE_ANSWERS, "outage-answers 0.0.0\nxyz", 24, 0, &err),
+	   "another version's");
+	is_all("", "is begun anew");
+	unlink(file);
+	ok(!symlink("/dev/zero", file), "a link");
+	struct answers *none = NULL;
+	ok(answers_open(dir, &none, &err) < 0 && !none, "is not followed: %s", err.msg);
+}
+
+int main(void)
+{
+	if (!mkdtemp(dir))
+		return 1;
+	file = xasprintf("%s/" CASE_ANSWERS, dir);
+	test_found();
+	test_processes();
+	test_damaged();
+	unlink(file);
+	rmdir(dir);
+	free(file);
+	return done_testing();
+}
