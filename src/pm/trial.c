@@ -7,6 +7,7 @@
 #include "pm/file.h"
 #include "pm/state.h"
 #include "sandbox/in_child.h"
+#include "search/subject.h"
 
 int pm_trial_init(struct pm_trial *t, const struct pm_run *r, const struct pm_run *of,
 		  struct err *err)
@@ -24,36 +25,56 @@ int pm_trial_init(struct pm_trial *t, const struct pm_run *r, const struct pm_ru
 	return 0;
 }
 
-/* Recovery is part of the check: if it fails, that is what is told. */
-static int run_commands(struct pm_trial *t, uint64_t point, struct err *err)
-{
-	struct sandbox_opts recover = t->check;
-	int rc = 0;
+/* ---- a state, as a subject ---- */
 
-	if (t->plan->recover) {
-		recover.command = t->plan->recover;
-		rc = check_run(&recover, point, strbuf_str(&t->marks), t->marks.len, &t->r, err);
-		if (rc || t->r.end != CHECK_PASSED)
-			return rc;
+static int put(void *subject, struct err *err)
+{
+	struct pm_trial *t = subject;
+	int rc = pm_file_put(t->file, t->img, err);
+
+	if (!rc && t->point != t->marks_point) {
+		strbuf_clear(&t->marks);
+		pm_marks(t->trace, t->point, &t->marks);
+		t->marks_point = t->point;
 	}
-	return check_run(&t->check, point, strbuf_str(&t->marks), t->marks.len, &t->r, err);
+	return rc;
 }
+
+static int run_command(struct pm_trial *t, const char *command, struct err *err)
+{
+	struct sandbox_opts o = t->check;
+
+	o.command = command;
+	return check_run(&o, t->point, strbuf_str(&t->marks), t->marks.len, &t->r, err);
+}
+
+/* Recovery is part of the check: if it fails, that is what is told. */
+static int recover(void *subject, struct err *err)
+{
+	struct pm_trial *t = subject;
+	int rc = t->plan->recover ? run_command(t, t->plan->recover, err) : 0;
+
+	return rc ? rc : t->plan->recover && t->r.end != CHECK_PASSED;
+}
+
+static int check(void *subject, struct err *err)
+{
+	struct pm_trial *t = subject;
+
+	return run_command(t, t->check.command, err);
+}
+
+/* The file stays as it is until the next state is put there. */
+static const struct subject_ops file_subject = { .put = put, .recover = recover, .check = check };
 
 int pm_trial_check(struct pm_trial *t, const struct image *img, uint64_t point, const char *bad,
 		   struct err *err)
 {
-	int rc = pm_file_put(t->file, img, err);
-
-	if (rc)
-		return rc;
-	if (point != t->marks_point) {
-		strbuf_clear(&t->marks);
-		pm_marks(t->trace, point, &t->marks);
-		t->marks_point = point;
-	}
+	t->img = img;
+	t->point = point;
 	if (bad)
 		setenv("OUTAGE_MEDIA", bad, 1);
-	rc = run_commands(t, point, err);
+	int rc = subject_try(&file_subject, t, err);
 	unsetenv("OUTAGE_MEDIA");
 	return rc;
 }

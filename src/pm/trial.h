@@ -14,8 +14,11 @@ struct pm_trial {
 	const struct trace *trace; /* its marks are told */
 	struct pm_file *file;
 	struct sandbox_opts check;
-	struct check_result r; /* of the last state */
-	struct strbuf marks;   /* before that point */
+	/* The state that is tried: */
+	const struct image *img;
+	uint64_t point;
+	struct check_result r;
+	struct strbuf marks; /* before marks_point */
 	uint64_t marks_point;
 };
 
