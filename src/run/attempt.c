@@ -395,55 +395,48 @@ int attempt_state(struct run *r, const struct image *img, const struct promises 
 
 /* ---- a new file system ---- */
 
-/* 1 if it cannot be done; `why` says what. */
-static int try_read_only(struct run *r, struct strbuf *why, struct err *err)
+static int try_read_only(void *subject, struct err *err)
 {
-	struct target *t = &r->target;
+	const struct attempting *x = subject;
+	struct target *t = &x->r->target;
+	struct attempt *a = x->a;
 	auto_findings wrong = { 0 };
-	int rc = target_mount_read_only(t, why, err);
+	int rc = target_mount_read_only(t, &a->said, err);
 
 	if (!rc)
-		rc = target_walk(t, &r->tree_opts, &r->seen, err);
+		rc = target_walk(t, &x->r->tree_opts, a->seen, err);
 	if (!rc)
-		rc = target_remount(t, why, err);
+		rc = target_remount(t, &a->said, err);
 	/* Some only say that they are writable now. */
 	if (!rc)
-		rc = target_usable(t, &r->seen, &wrong, err);
-	if (!rc && wrong.n) {
-		strbuf_addf(why, "it cannot be used then: %s\n", wrong.v[0].words);
-		rc = 1;
-	}
+		rc = target_usable(t, a->seen, &wrong, err);
+	if (!rc && wrong.n)
+		strbuf_addf(&a->said, "it cannot be used then: %s\n", wrong.v[0].words);
+	a->mounted = !rc && !wrong.n;
 	return rc;
 }
 
 int attempt_read_only_first(struct run *r, struct err *err)
 {
-	struct target *t = &r->target;
-	auto_strbuf why = STRBUF_INIT;
-	struct err later = ERR_INIT;
+	static const struct subject_ops asked = { .put = put,
+						  .look = try_read_only,
+						  .clear = clear };
+	const struct target *t = &r->target;
+	auto_attempt a = ATTEMPT_INIT(&r->seen);
+	struct attempting x = { r, &r->base, NULL, NULL, &a };
 
 	if (!t->ops->remount)
 		return 0;
-	int rc = disk_load(t->disk, &r->base, err);
-	if (!rc)
-		rc = disk_start(t->disk, NULL, err);
+	int rc = subject_try(&asked, &x, err);
 	if (rc)
 		return rc;
-	rc = try_read_only(r, &why, err);
-	int unmounted = t->mounted ? target_umount(t, false, &later) : 0;
-	int stopped = disk_stop(t->disk, &later);
-	bool complains = target_kernel_log(t, &why);
-	if (rc >= 0 && (unmounted || stopped)) {
-		*err = later;
-		rc = unmounted ? unmounted : stopped;
-	}
-	if (rc < 0)
-		return rc;
-	r->read_only_first = !rc && !complains;
+	/* A complaint of the kernel is a finding, which here means no more than that. */
+	r->read_only_first = a.mounted && !a.findings.n;
+	strbuf_adds(&a.said, strbuf_str(&a.kernel_log));
 	if (!r->read_only_first && !r->opts.target.worker)
 		log_info("crash states are mounted writable at once: a new %s cannot be mounted "
 			 "read-only and then be made writable: %.*s%s%s",
-			 t->ops->name, (int)strcspn(strbuf_str(&why), "\n"), strbuf_str(&why),
+			 t->ops->name, (int)strcspn(strbuf_str(&a.said), "\n"), strbuf_str(&a.said),
 			 *t->console ? "; the guest's kernel said: " : "", t->console);
 	return 0;
 }
