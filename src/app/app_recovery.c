@@ -10,20 +10,17 @@
 
 #include "app/app_record.h"
 #include "app/app_words.h"
-#include "base/below.h"
-#include "core/hashset.h"
 #include "core/trace_file.h"
+#include "search/nested.h"
 
 #define TRACE_BYTES_MAX ((uint64_t)2 << 30)
-
-/* ---- the record of a restart ---- */
 
 struct app_restarts {
 	const struct app_recovery_opts *o;
 	struct app_recovered *out;
-	uint64_t share; /* of the budget */
-	struct hashset seen;
-	uint64_t next; /* the number of the next one's directory */
+	struct nested nested;
+	/* Of the one that is recorded. */
+	uint64_t point, root_ino, first;
 };
 
 /* Hashes the restart's changes to the directory, in order; names are below it. */
@@ -54,36 +51,6 @@ static int hash_of(const struct trace *t, struct hash128 *out, struct err *err)
 	return rc;
 }
 
-/* Where its directory is below the run: to be freed. */
-static char *name_of_next(const struct app_restarts *x)
-{
-	return xasprintf(CASE_NESTED "/%" PRIu64, x->next);
-}
-
-/* Removes the record of a useless restart. One that stays keeps its number, and is told. */
-static void drop_dir(struct app_restarts *x)
-{
-	auto_free char *name = name_of_next(x);
-	struct err why = ERR_INIT;
-
-	if (!below_remove(x->o->run->dir, name, &why))
-		return;
-	x->next++;
-	if (!x->out->left++)
-		x->out->why_left = why;
-}
-
-static int make_dir(struct app_restarts *x, char **out, struct err *err)
-{
-	const struct app_run *run = x->o->run;
-	auto_free char *name = name_of_next(x);
-	auto_free char *id = xasprintf("r%" PRIu64 ":", x->next);
-	int rc = below_make_dir(run->dir, CASE_NESTED, err);
-
-	*out = case_nested(run->dir, id);
-	return rc ? rc : below_make_dir(run->dir, name, err);
-}
-
 /* Runs it once more on the state, in front of a recording mount. */
 static int record_restart(const struct app_run *run, const struct app_state *s, const char *dir,
 			  uint64_t *root_ino, struct err *err)
@@ -112,90 +79,71 @@ static int record_restart(const struct app_run *run, const struct app_state *s, 
 	return rc;
 }
 
-/* Saves its plan: that of the run, but for the state it comes from and its budget. */
-static int save_plan(struct app_restarts *x, const struct app_state *s, const char *dir,
-		     uint64_t root_ino, uint64_t first, struct err *err)
+/* Hashes what it did; 1: nothing. */
+static int look_at(struct app_restarts *x, const char *dir, struct hash128 *what, struct err *err)
 {
-	struct app_plan plan = x->o->run->plan;
-
-	plan.root_ino = root_ino;
-	plan.budget = x->share;
-	plan.outer_state = s->id;
-	plan.outer_point = s->point;
-	plan.first_point = first;
-	int rc = record_save(app_kind.plan, dir, CASE_RUN, &plan, err);
-	return rc ? rc : case_run_mark(&app_kind, dir, err);
-}
-
-/* Whether its crashes are worth trying: it did something, and not what another one did. */
-static int is_worth(struct app_restarts *x, const char *dir, bool *worth, uint64_t *first,
-		    struct err *err)
-{
-	struct hash128 hash;
 	auto_trace t;
 
 	trace_init(&t);
-	*worth = false;
 	int rc = trace_load_below(dir, "trace", &t, err);
 	if (!rc)
-		rc = hash_of(&t, &hash, err);
-	if (rc)
-		return rc;
-	*first = states_first(&t);
-	*worth = *first < t.events.n && hashset_insert(&x->seen, hash);
-	return 0;
+		rc = hash_of(&t, what, err);
+	x->first = states_first(&t);
+	return rc ? rc : x->first >= t.events.n;
 }
 
-/* Adds the run that it is to the others. */
-static int record_one(struct app_restarts *x, const struct app_state *s, bool *worth,
-		      struct err *err)
+static int record(void *ctx, const char *state, const char *dir, struct hash128 *what,
+		  struct err *err)
 {
-	struct app_run *run = x->o->run, *made;
-	auto_free char *dir = NULL;
-	uint64_t root_ino = 0, first = 0;
-	int rc = make_dir(x, &dir, err);
-
-	*worth = false;
-	if (!rc)
-		rc = record_restart(run, s, dir, &root_ino, err);
-	if (!rc)
-		rc = is_worth(x, dir, worth, &first, err);
-	if (!rc && *worth)
-		rc = save_plan(x, s, dir, root_ino, first, err);
-	if (rc || !*worth) {
-		drop_dir(x);
-		return rc;
-	}
-	auto_free char *id = xasprintf("r%" PRIu64 ":", x->next++);
-	return app_run_of(run, id, &made, err);
-}
-
-static int add_one(struct app_restarts *x, const char *id, struct err *err)
-{
+	struct app_restarts *x = ctx;
 	struct app_run *run = x->o->run;
 	struct app_state s = { 0 };
-	struct err why = ERR_INIT;
-	bool worth = false;
-	int rc = states_replay(&run->history, id, &s, err);
+	int rc = states_replay(&run->history, state, &s, err);
 
 	if (rc)
 		return rc;
-	rc = record_one(x, &s, &worth, &why);
+	x->point = s.point;
+	rc = record_restart(run, &s, dir, &x->root_ino, err);
 	app_state_release(&s);
+	return rc ? rc : look_at(x, dir, what, err);
+}
+
+/* Its plan is that of the run, but for the state it comes from and its budget. */
+static int adopt(void *ctx, const char *state, const char *dir, uint64_t budget, struct err *err)
+{
+	const struct app_restarts *x = ctx;
+	struct app_run *run = x->o->run, *made;
+	auto_free char *id = xasprintf("r%" PRIu64 ":", x->nested.next);
+	auto_free char *outer = xstrdup(state);
+	struct app_plan plan = run->plan;
+
+	plan.root_ino = x->root_ino;
+	plan.budget = budget;
+	plan.outer_state = outer;
+	plan.outer_point = x->point;
+	plan.first_point = x->first;
+	int rc = record_save(app_kind.plan, dir, CASE_RUN, &plan, err);
+	if (!rc)
+		rc = case_run_mark(&app_kind, dir, err);
+	return rc ? rc : app_run_of(run, id, &made, err);
+}
+
+static const struct nested_ops nested_ops = { .record = record, .adopt = adopt };
+
+static int add_one(struct app_restarts *x, const char *state, struct err *err)
+{
+	struct err why = ERR_INIT;
+	int rc = nested_record(&x->nested, state, &why);
+
 	x->out->recorded++;
-	if (rc == -EINTR) {
-		x->out->by_signal = true;
-		return 0;
-	}
-	if (rc) { /* others may do better */
-		if (!x->out->failed++)
-			x->out->why = why;
-		return 0;
-	}
-	if (!worth)
+	x->out->by_signal |= rc == -EINTR;
+	/* Others may do better. */
+	if (rc < 0 && rc != -EINTR && !x->out->failed++)
+		x->out->why = why;
+	if (rc <= 0)
 		return 0;
 	x->out->different++;
-	return x->o->search(x->o->ctx, vec_last(&run->nested), err);
+	return x->o->search(x->o->ctx, vec_last(&x->o->run->nested), err);
 }
 
 int app_recoveries(const struct app_recovery_opts *o, struct app_changed *all,
@@ -206,11 +154,16 @@ int app_recoveries(const struct app_recovery_opts *o, struct app_changed *all,
 	int rc = 0;
 
 	*out = (struct app_recovered){ .ways = app_changed_choose(all, o->count, &chosen) };
-	if (o->budget && chosen.n)
-		x.share = max(o->budget / chosen.n, (uint64_t)1);
+	x.nested = (struct nested){ .ops = &nested_ops,
+				    .ctx = &x,
+				    .run = o->run->dir,
+				    .budget = o->budget,
+				    .max = chosen.n };
 	for (size_t i = 0; !rc && i < chosen.n && !out->by_signal && !o->stop(o->ctx); i++)
 		rc = add_one(&x, all->v[chosen.v[i]].state, err);
+	out->left = x.nested.left;
+	out->why_left = x.nested.why;
 	vec_release(&chosen);
-	hashset_release(&x.seen);
+	nested_release(&x.nested);
 	return rc;
 }

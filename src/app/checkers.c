@@ -16,6 +16,7 @@
 
 #include "base/pool.h"
 #include "core/hashset.h"
+#include "search/subject.h"
 
 enum {
 	DEPTH = 2,
@@ -56,7 +57,10 @@ struct check_worker {
 	int helper;	     /* starts the checks; -1: this process */
 	struct strbuf acked; /* the lines of the first `n_acked` */
 	size_t n_acked;
+	/* The state that is tried: */
+	struct job_head head;
 	struct survivors v;
+	struct reffs_state *tree;
 	struct check_result r;
 	struct tree before, after; /* the layer over the state */
 	struct app_change change;
@@ -70,8 +74,9 @@ static void take(const struct strbuf *job, size_t *at, void *to, size_t n)
 	*at += n;
 }
 
-static void read_job(struct check_worker *w, const struct strbuf *job, struct job_head *head)
+static void read_job(struct check_worker *w, const struct strbuf *job)
 {
+	struct job_head *head = &w->head;
 	size_t at = 0, units = 0;
 
 	take(job, &at, head, sizeof(*head));
@@ -102,12 +107,12 @@ static void lines_of(struct check_worker *w, uint64_t n)
 			strbuf_addf(&w->acked, "%s\n", w->opts->acks[w->n_acked]);
 }
 
-static int do_check(struct check_worker *w, const struct job_head *head, struct err *err)
+static int do_check(struct check_worker *w, struct err *err)
 {
-	lines_of(w, head->acked);
-	int rc = w->helper < 0 ? check_run(&w->check, head->point, strbuf_str(&w->acked),
+	lines_of(w, w->head.acked);
+	int rc = w->helper < 0 ? check_run(&w->check, w->head.point, strbuf_str(&w->acked),
 					   w->acked.len, &w->r, err)
-			       : launch_check(w->helper, head->point, strbuf_str(&w->acked),
+			       : launch_check(w->helper, w->head.point, strbuf_str(&w->acked),
 					      w->acked.len, &w->r, err);
 
 	if (!rc)
@@ -115,33 +120,57 @@ static int do_check(struct check_worker *w, const struct job_head *head, struct 
 	return rc;
 }
 
-/* The same, and what it does to a state that is good. */
-static int do_watched(struct check_worker *w, const struct job_head *head,
-		      const struct reffs_state *tree, struct err *err)
-{
-	int rc = place_look(w->place, &w->before, err);
+/* ---- a state, as a subject ---- */
 
-	if (!rc)
-		rc = do_check(w, head, err);
-	if (rc || w->r.end != CHECK_PASSED || w->r.filled)
-		return rc;
-	rc = place_look(w->place, &w->after, err);
-	if (!rc)
-		app_change_find(tree, &w->before, &w->after, &w->change);
+static int put(void *subject, struct err *err)
+{
+	const struct check_worker *w = subject;
+	int rc = place_put(w->place, w->tree, err);
+
+	if (rc)
+		(void)!place_clear(w->place, err);
 	return rc;
 }
 
-static int do_job(struct check_worker *w, const struct job_head *head, struct err *err)
+static int look(void *subject, struct err *err)
 {
-	struct reffs_state *tree = history_build(w->h, head->point, w->v.v.v, w->v.v.n);
-	int rc = place_put(w->place, tree, err);
+	struct check_worker *w = subject;
 
-	w->change = (struct app_change){ 0 };
+	return w->opts->changed ? place_look(w->place, &w->before, err) : 0;
+}
+
+/* The command recovers it, too; what that did to a state that is good is told. */
+static int check(void *subject, struct err *err)
+{
+	struct check_worker *w = subject;
+	int rc = do_check(w, err);
+
+	if (rc || !w->opts->changed || w->r.end != CHECK_PASSED || w->r.filled)
+		return rc;
+	rc = place_look(w->place, &w->after, err);
 	if (!rc)
-		rc = w->opts->changed ? do_watched(w, head, tree, err) : do_check(w, head, err);
-	reffs_state_unref(tree);
-	int cleared = place_clear(w->place, err);
-	return rc ? rc : cleared;
+		app_change_find(w->tree, &w->before, &w->after, &w->change);
+	return rc;
+}
+
+static int clear(void *subject, struct err *err)
+{
+	const struct check_worker *w = subject;
+
+	return place_clear(w->place, err);
+}
+
+static const struct subject_ops directory_subject = {
+	.put = put, .look = look, .check = check, .clear = clear
+};
+
+static int do_job(struct check_worker *w, struct err *err)
+{
+	w->tree = history_build(w->h, w->head.point, w->v.v.v, w->v.v.n);
+	w->change = (struct app_change){ 0 };
+	int rc = subject_try(&directory_subject, w, err);
+	reffs_state_unref(w->tree);
+	return rc;
 }
 
 static void answer(struct check_worker *w, struct hash128 question, const char *wrong)
@@ -221,7 +250,6 @@ static int work(void *ctx, struct pool_worker *pool)
 	const struct checkers *c = ctx;
 	struct check_worker w = { .h = c->h, .opts = c->opts, .w = pool, .helper = -1 };
 	auto_strbuf job = STRBUF_INIT;
-	struct job_head head;
 	uint64_t number;
 	int rc = begin(&w);
 
@@ -230,11 +258,11 @@ static int work(void *ctx, struct pool_worker *pool)
 	while (!rc && pool_next(pool, &number, &job)) {
 		struct err err = ERR_INIT;
 
-		read_job(&w, &job, &head);
-		if (answer_known(&w, head.question))
+		read_job(&w, &job);
+		if (answer_known(&w, w.head.question))
 			continue;
-		rc = do_job(&w, &head, &err);
-		answer(&w, head.question, rc ? err.msg : NULL);
+		rc = do_job(&w, &err);
+		answer(&w, w.head.question, rc ? err.msg : NULL);
 		/* After an error its place may not be clean: a new one is better. */
 	}
 	sandbox_keeper_end(&w.keeper);

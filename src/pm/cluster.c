@@ -233,7 +233,7 @@ void pm_failure_case(const struct pm_run *r, const struct pm_failure *f, struct 
 
 /* ---- reasons ---- */
 
-static size_t find_reason(const struct pm_reasons *all, const struct pm_key *k)
+size_t pm_reasons_find(const struct pm_reasons *all, const struct pm_key *k)
 {
 	size_t i = 0;
 
@@ -246,7 +246,7 @@ bool pm_reasons_add(struct pm_reasons *all, const struct pm_run *r, const struct
 {
 	struct pm_key k = pm_failure_key(r, f);
 
-	if (all->n >= REASONS_MAX || find_reason(all, &k) < all->n) {
+	if (all->n >= REASONS_MAX || pm_reasons_find(all, &k) < all->n) {
 		pm_key_release(&k);
 		return false;
 	}
@@ -298,7 +298,7 @@ void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_c
 	for (size_t i = 0; i < f->n; i++) {
 		struct pm_key k = pm_failure_key(r, order[i]);
 		struct pm_case c;
-		size_t j = find_reason(&keys, &k);
+		size_t j = pm_reasons_find(&keys, &k);
 
 		if (j < keys.n) {
 			out->v[j].states++;

@@ -326,7 +326,7 @@ struct all_told vec_of(struct told_violation);
 static void tell_all(const struct pm_run *r, const struct semantic_table *t, struct all_told *all,
 		     struct pm_cases *out, uint64_t *failing)
 {
-	struct vec_of(const struct pm_key *) keys = { 0 };
+	struct pm_reasons keys = { 0 }; /* borrowed from `all` */
 
 	if (all->n)
 		qsort(all->v, all->n, sizeof(*all->v), compare_told);
@@ -334,18 +334,15 @@ static void tell_all(const struct pm_run *r, const struct semantic_table *t, str
 		const struct told_violation *x = &all->v[i];
 		uint64_t states = t->ops.v[x->v->op].states.v[x->v->state].origins.n;
 		struct pm_case c;
-		size_t j = 0;
+		size_t j = min(pm_reasons_find(&keys, &x->key), pm_reasons_find(&keys, &x->lost));
 
 		*failing += states;
-		while (j < keys.n && !pm_key_explains(&x->key, keys.v[j]) &&
-		       !pm_key_explains(&x->lost, keys.v[j]))
-			j++;
 		if (j < keys.n) {
 			out->v[j].states += states;
 			continue;
 		}
 		make_case(r, t, x, &c);
-		vec_push(&keys, &x->key);
+		vec_push(&keys, x->key);
 		vec_push(out, c);
 	}
 	vec_release(&keys);

@@ -99,6 +99,8 @@ void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct 
 
 /* Which stores a failure loses, for the same run. */
 struct pm_key pm_failure_key(const struct pm_run *r, const struct pm_failure *f);
+/* The first reason that explains what fails with a key; all->n: none does. */
+size_t pm_reasons_find(const struct pm_reasons *all, const struct pm_key *k);
 /* Whether no failure before had this reason. Of more than some thousands, none is new. */
 bool pm_reasons_add(struct pm_reasons *all, const struct pm_run *r, const struct pm_failure *f);
 void pm_reasons_release(struct pm_reasons *all);

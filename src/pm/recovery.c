@@ -4,21 +4,18 @@
  */
 #include "pm/recovery.h"
 
-#include <errno.h>
-#include <inttypes.h>
-
-#include "base/below.h"
-#include "core/hashset.h"
 #include "core/trace_file.h"
 #include "pm/pm_command.h"
 #include "pm/pm_record.h"
+#include "search/nested.h"
 
 struct recovery {
 	const struct pm_recovery_opts *o;
 	struct pm_found *found;
 	struct pm_recovered *out;
 	struct words argv;
-	struct hashset seen; /* hashes of what recoveries stored */
+	struct nested nested;
+	uint64_t point; /* of the state whose recovery is recorded */
 };
 
 static bool stopped(struct recovery *x)
@@ -56,73 +53,68 @@ static uint64_t marks_before(const struct trace *t, uint64_t point)
 	return n;
 }
 
-static int make_dir(const struct recovery *x, char **out, struct err *err)
+/* Traces recovery on a state. */
+static int record(void *ctx, const char *state, const char *dir, struct hash128 *what,
+		  struct err *err)
 {
-	const char *run = x->o->run->dir;
-	auto_free char *name = xasprintf("recovery/%zu", x->o->run->n_nested);
-	int rc = below_make_dir(run, "recovery", err);
-
-	*out = xasprintf("%s" BELOW_MARK "%s", run, name);
-	return rc ? rc : below_make_dir(run, name, err);
-}
-
-/* Removes the directory of a recovery: the files in it are of no use. */
-static void drop_dir(const struct recovery *x)
-{
-	auto_free char *name = xasprintf("recovery/%zu", x->o->run->n_nested);
-	struct err ignored = ERR_INIT;
-
-	if (below_remove(x->o->run->dir, name, &ignored))
-		errno = 0;
-}
-
-/* Traces recovery on a state; `made` if it is a run whose crashes are worth trying. */
-static int trace_one(struct recovery *x, const struct crash_state *s, struct pm_run *made,
-		     bool *worth, struct err *err)
-{
-	struct pm_run *run = x->o->run;
-	auto_free char *dir = NULL;
+	struct recovery *x = ctx;
+	const struct pm_run *run = x->o->run;
+	struct crash_opts opts = pm_run_crash(run);
+	auto_crash_state s = CRASH_STATE_INIT;
 	struct pm_counts counts = { 0 };
 	bool file_made = false;
-	struct pm_plan plan = run->plan;
-	int rc = make_dir(x, &dir, err);
-	struct pm_record_opts o = { .tracer = x->o->tracer,
-				    .run = dir,
-				    .file = run->plan.file,
-				    .argv = (const char *const *)x->argv.v,
-				    .timeout_ms = run->plan.timeout_ms,
-				    .stop = x->o->search->stop,
-				    .base = &s->image,
-				    .outer = &run->trace,
-				    .outer_point = s->point };
+	auto_trace t;
 
-	*worth = false;
-	if (!rc)
-		rc = pm_record(&o, &counts, &file_made, err);
-	if (rc || !counts.stores) {
-		drop_dir(x);
+	trace_init(&t);
+	int rc = crash_replay(&run->trace, &opts, state, &s, err);
+	if (rc)
 		return rc;
-	}
-	plan.first_point = marks_before(&run->trace, s->point) + 1;
-	plan.budget = plan.budget ? second_share(plan.budget, x->o->count) : 0;
+	const struct pm_record_opts o = { .tracer = x->o->tracer,
+					  .run = dir,
+					  .file = run->plan.file,
+					  .argv = (const char *const *)x->argv.v,
+					  .timeout_ms = run->plan.timeout_ms,
+					  .stop = x->o->search->stop,
+					  .base = &s.image,
+					  .outer = &run->trace,
+					  .outer_point = s.point };
+	rc = pm_record(&o, &counts, &file_made, err);
+	if (rc)
+		return rc;
+	x->out->traced++;
+	if (!counts.stores)
+		return 1;
+	rc = trace_load_below(dir, "trace", &t, err);
+	*what = hash_of(&t);
+	x->point = s.point;
+	return rc;
+}
+
+static int adopt(void *ctx, const char *state, const char *dir, uint64_t budget, struct err *err)
+{
+	struct recovery *x = ctx;
+	struct pm_run *run = x->o->run, made;
+	struct pm_plan plan = run->plan;
+
+	plan.first_point = marks_before(&run->trace, x->point) + 1;
+	plan.budget = budget;
 	plan.media = 0;
-	rc = record_save(pm_kind.plan, dir, CASE_RUN, &plan, err);
+	int rc = record_save(pm_kind.plan, dir, CASE_RUN, &plan, err);
 	if (!rc)
 		rc = case_run_mark(&pm_kind, dir, err);
 	if (!rc)
-		rc = pm_run_load(dir, made, err);
+		rc = pm_run_load(dir, &made, err);
 	if (rc)
 		return rc;
-	*worth = hashset_insert(&x->seen, hash_of(&made->trace));
-	made->outer.state = xstrdup(strbuf_str(&s->id));
-	made->outer.point = s->point;
-	made->answers = run->answers;
-	if (!*worth) {
-		pm_run_release(made);
-		drop_dir(x);
-	}
+	made.outer.state = xstrdup(state);
+	made.outer.point = x->point;
+	made.answers = run->answers;
+	run->nested = xrealloc(run->nested, (run->n_nested + 1) * sizeof(*run->nested));
+	run->nested[run->n_nested++] = made;
 	return 0;
 }
+
+static const struct nested_ops nested_ops = { .record = record, .adopt = adopt };
 
 /* Crash states of one recovery; what they show is told as states of the whole run. */
 static int search_one(struct recovery *x, size_t number, struct err *err)
@@ -151,38 +143,21 @@ static int search_one(struct recovery *x, size_t number, struct err *err)
 	return rc;
 }
 
-static int add_nested(struct recovery *x, const struct crash_state *s, struct err *err)
-{
-	struct pm_run *run = x->o->run, made;
-	bool worth;
-	int rc = trace_one(x, s, &made, &worth, err);
-
-	if (rc)
-		return rc;
-	x->out->traced++;
-	if (!worth)
-		return 0;
-	run->nested = xrealloc(run->nested, (run->n_nested + 1) * sizeof(*run->nested));
-	run->nested[run->n_nested++] = made;
-	x->out->different++;
-	return search_one(x, run->n_nested - 1, err);
-}
-
 /* States that recovery changes, each in another way; if there are too many, some of them. */
 static int choose(struct recovery *x, struct err *err)
 {
-	const struct pm_run *run = x->o->run;
 	struct second_ways *ways = &x->found->changes;
-	struct crash_opts opts = pm_run_crash(run);
 	int rc = 0;
 
 	x->out->ways = second_ways_choose(ways, x->o->count);
-	for (size_t i = 0; !rc && i < ways->n && !stopped(x); i++) {
-		auto_crash_state s = CRASH_STATE_INIT;
-
-		rc = crash_replay(&run->trace, &opts, ways->v[i].state, &s, err);
-		if (!rc)
-			rc = add_nested(x, &s, err);
+	for (size_t i = 0; rc >= 0 && i < ways->n && !stopped(x); i++) {
+		rc = nested_record(&x->nested, ways->v[i].state, err);
+		x->out->different += rc > 0;
+		if (rc > 0)
+			rc = search_one(x, x->o->run->n_nested - 1, err);
+		/* The number of a run is that of its directory. */
+		else if (!rc && x->nested.left)
+			rc = err_set(err, x->nested.why.code, "%s", x->nested.why.msg);
 	}
 	return rc;
 }
@@ -194,11 +169,17 @@ int pm_recoveries(const struct pm_recovery_opts *o, struct pm_found *found,
 	const char *command = p->recover ? p->recover : p->check ? p->check : p->dump;
 	struct recovery x = { .o = o, .found = found, .out = out };
 
+	x.nested = (struct nested){ .ops = &nested_ops,
+				    .ctx = &x,
+				    .run = o->run->dir,
+				    .budget = p->budget,
+				    .max = o->count,
+				    .next = o->run->n_nested };
 	*out = (struct pm_recovered){ 0 };
 	int rc = command_traced(o->tracer, command, p->file, &x.argv, err);
 	if (!rc)
 		rc = choose(&x, err);
 	words_release(&x.argv);
-	hashset_release(&x.seen);
+	nested_release(&x.nested);
 	return rc;
 }

@@ -7,6 +7,7 @@
 #include "pm/file.h"
 #include "pm/state.h"
 #include "sandbox/in_child.h"
+#include "search/subject.h"
 
 int pm_trial_init(struct pm_trial *t, const struct pm_run *r, const struct pm_run *of,
 		  struct err *err)
@@ -27,20 +28,41 @@ int pm_trial_init(struct pm_trial *t, const struct pm_run *r, const struct pm_ru
 	return 0;
 }
 
-/* Recovery is part of the check: if it fails, that is what is told. */
-static int run_commands(struct pm_trial *t, uint64_t point, struct err *err)
-{
-	struct sandbox_opts recover = t->check;
-	int rc = 0;
+/* ---- a state, as a subject ---- */
 
-	if (t->plan->recover) {
-		recover.command = t->plan->recover;
-		rc = check_run(&recover, point, strbuf_str(&t->marks), t->marks.len, &t->r, err);
-		if (rc || t->r.end != CHECK_PASSED)
-			return rc;
-	}
-	return check_run(&t->check, point, strbuf_str(&t->marks), t->marks.len, &t->r, err);
+static int put(void *subject, struct err *err)
+{
+	const struct pm_trial *t = subject;
+
+	return pm_file_put(t->file, t->img, err);
 }
+
+static int run_command(struct pm_trial *t, const char *command, struct err *err)
+{
+	struct sandbox_opts o = t->check;
+
+	o.command = command;
+	return check_run(&o, t->point, strbuf_str(&t->marks), t->marks.len, &t->r, err);
+}
+
+/* Recovery is part of the check: if it fails, that is what is told. */
+static int recover(void *subject, struct err *err)
+{
+	struct pm_trial *t = subject;
+	int rc = t->plan->recover ? run_command(t, t->plan->recover, err) : 0;
+
+	return rc ? rc : t->plan->recover && t->r.end != CHECK_PASSED;
+}
+
+static int check(void *subject, struct err *err)
+{
+	struct pm_trial *t = subject;
+
+	return run_command(t, t->check.command, err);
+}
+
+/* The file stays as it is until the next state is put there. */
+static const struct subject_ops file_subject = { .put = put, .recover = recover, .check = check };
 
 /* ---- what the commands change ---- */
 
@@ -62,13 +84,13 @@ static int add_changed(void *ctx, uint64_t page, const unsigned char *a, const u
 }
 
 /* Describes what the commands did to the file: this is what they do to recover. */
-static void find_change(struct pm_trial *t, const struct image *img)
+static void find_change(struct pm_trial *t)
 {
 	auto_image now = IMAGE_INIT;
 
-	if (image_load_file(t->plan->file, &now, NULL) || now.size != img->size)
+	if (image_load_file(t->plan->file, &now, NULL) || now.size != t->img->size)
 		return;
-	(void)!image_diff(img, &now, add_changed, t);
+	(void)!image_diff(t->img, &now, add_changed, t);
 }
 
 /* ---- answers ---- */
@@ -81,11 +103,10 @@ struct answer_head {
 };
 
 /* All that the commands are given. */
-static struct hash128 question_of(const struct pm_trial *t, const struct image *img, uint64_t point,
-				  const char *bad)
+static struct hash128 question_of(const struct pm_trial *t, const char *bad)
 {
-	const struct hash128 parts[] = { image_hash(img),
-					 { point, bad != NULL },
+	const struct hash128 parts[] = { image_hash(t->img),
+					 { t->point, bad != NULL },
 					 hash_bytes(strbuf_str(&t->marks), t->marks.len),
 					 hash_bytes(bad ? bad : "", bad ? strlen(bad) : 0) };
 
@@ -131,39 +152,36 @@ static void keep_answer(const struct pm_trial *t, struct hash128 question)
 	answers_add(t->answers, question, text.buf, text.len);
 }
 
-static int ask(struct pm_trial *t, const struct image *img, uint64_t point, const char *bad,
-	       struct err *err)
+static void find_marks(struct pm_trial *t)
 {
-	int rc = pm_file_put(t->file, img, err);
-
-	if (rc)
-		return rc;
-	if (bad)
-		setenv("OUTAGE_MEDIA", bad, 1);
-	rc = run_commands(t, point, err);
-	unsetenv("OUTAGE_MEDIA");
-	if (!rc && t->watch && !bad && t->r.end == CHECK_PASSED)
-		find_change(t, img);
-	return rc;
+	if (t->point == t->marks_point)
+		return;
+	strbuf_clear(&t->marks);
+	pm_marks(t->trace, t->point, &t->marks);
+	t->marks_point = t->point;
 }
 
 int pm_trial_check(struct pm_trial *t, const struct image *img, uint64_t point, const char *bad,
 		   struct err *err)
 {
-	if (point != t->marks_point) {
-		strbuf_clear(&t->marks);
-		pm_marks(t->trace, point, &t->marks);
-		t->marks_point = point;
-	}
+	t->img = img;
+	t->point = point;
 	t->changed = false;
 	t->change = (struct hash128){ 0, 0 };
-	struct hash128 question = question_of(t, img, point, bad);
+	find_marks(t);
+	struct hash128 question = question_of(t, bad);
 	if (take_known(t, question))
 		return 0;
-	int rc = ask(t, img, point, bad, err);
-	if (!rc)
-		keep_answer(t, question);
-	return rc;
+	if (bad)
+		setenv("OUTAGE_MEDIA", bad, 1);
+	int rc = subject_try(&file_subject, t, err);
+	unsetenv("OUTAGE_MEDIA");
+	if (rc)
+		return rc;
+	if (t->watch && !bad && t->r.end == CHECK_PASSED)
+		find_change(t);
+	keep_answer(t, question);
+	return 0;
 }
 
 /* ---- one state, by its id ---- */

@@ -16,10 +16,13 @@ struct pm_trial {
 	struct sandbox_opts check;
 	struct answers *answers; /* or NULL */
 	bool watch;		 /* look at what is changed in a state that is good */
-	struct check_result r;	 /* of the last state */
-	bool changed;		 /* the commands did that, to what has this hash: */
+	/* The state that is tried: */
+	const struct image *img;
+	uint64_t point;
+	struct check_result r;
+	bool changed; /* the commands did that, to what has this hash: */
 	struct hash128 change;
-	struct strbuf marks; /* before that point */
+	struct strbuf marks; /* before marks_point */
 	uint64_t marks_point;
 };
 

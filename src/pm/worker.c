@@ -4,7 +4,7 @@
 
 #include "core/hashset.h"
 #include "pm/trial.h"
-#include "search/bad_lines.h"
+#include "search/search.h"
 
 enum { SAID_MAX = 4096 };
 
@@ -33,11 +33,10 @@ struct pm_worker {
 	 */
 	struct pm_prefixes prefixes;
 	struct vec_of(struct reason) reasons;
-	struct crash_points points;
-	struct crash *states;	/* the enumerator, before the first state */
-	struct hashset changes; /* told already */
+	struct crash_search search; /* before its first state */
+	struct hashset changes;	    /* told already */
 	struct bad_lines bad;
-	uint64_t number, faults; /* of the last state, and how many of its faults were come to */
+	uint64_t faults; /* of the state at hand, that were come to */
 };
 
 /* ---- what is told ---- */
@@ -201,21 +200,30 @@ static bool count_state(struct pm_worker *w, uint64_t step, int rc, const struct
 	return true;
 }
 
-static void do_state(struct pm_worker *w, uint64_t step, const struct crash_state *s)
+/* Bad lines of it may be left to do all the same. */
+static int do_state(void *ctx, const struct crash_state *s, struct reads_of *unused,
+		    struct err *never)
 {
+	struct pm_worker *w = ctx;
+	uint64_t step = step_of(w->search.n, 0);
 	struct err err = ERR_INIT;
 	const struct pm_plan *plan = &w->o->run->plan;
 
+	(void)unused;
+	(void)never; /* an error with a state is told, and the search goes on */
+	w->faults = 0;
+	if (step < w->share->from)
+		return 0;
 	pool_at(w->share->w, step, "state %s", strbuf_str(&s->id));
 	int rc = pm_trial_check(&w->trial, &s->image, s->point, NULL, &err);
 	if (!count_state(w, step, rc, &err))
-		return;
+		return 0;
 	bool passed = w->trial.r.end == CHECK_PASSED;
 	if (plan->dump && w->trial.r.output_cut) {
 		tell_error(w, step,
 			   "the dump prints more than 64 KiB; let it print a checksum of "
 			   "what is large");
-		return;
+		return 0;
 	}
 	struct pm_message m = { .tally = w->tally };
 	if (!passed && plan->enough && !plan->dump)
@@ -225,6 +233,7 @@ static void do_state(struct pm_worker *w, uint64_t step, const struct crash_stat
 	if (w->o->changes && passed)
 		describe_change(w, &m);
 	tell_step(w, step, s, NULL, &m);
+	return 0;
 }
 
 static bool is_late(struct pm_worker *w)
@@ -237,7 +246,7 @@ static int do_fault(void *ctx, const struct crash_state *s, const struct image *
 		    const struct media_faults *one, struct err *unused)
 {
 	struct pm_worker *w = ctx;
-	uint64_t step = step_of(w->number, ++w->faults);
+	uint64_t step = step_of(w->search.n, ++w->faults);
 	auto_strbuf words = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
@@ -259,30 +268,71 @@ static int do_fault(void *ctx, const struct crash_state *s, const struct image *
 	return 0;
 }
 
+/* ---- the search ---- */
+
+/* Every worker goes through all states, and tries its share of them. */
+static enum search_turn turn(void *ctx, uint64_t n, const struct crash_state *s)
+{
+	struct pm_worker *w = ctx;
+	bool begun = step_of(n, 0) < w->share->from;
+
+	pool_beat(w->share->w);
+	if (n % w->share->of != w->share->number)
+		return SEARCH_PASS;
+	if (is_late(w))
+		return SEARCH_STOP;
+	if (!begun && is_known(w, s))
+		return SEARCH_PASS;
+	crash_stats(w->search.crash, &w->tally.stats);
+	return SEARCH_TRY;
+}
+
+static uint64_t written_since(void *ctx, uint64_t point)
+{
+	const struct pm_worker *w = ctx;
+
+	return pm_point_before(&w->search.points, point);
+}
+
+static void on_lines_done(void *ctx, uint64_t left_out)
+{
+	struct pm_worker *w = ctx;
+	uint64_t next = step_of(w->search.n + 1, 0);
+
+	if (next <= w->share->from)
+		return;
+	w->tally.media_left_out += (double)left_out;
+	tell_tally(w, next);
+}
+
+static const struct search_ops ops = {
+	.turn = turn, .attempt = do_state, .since = written_since, .lines_done = on_lines_done
+};
+
 /* ---- life ---- */
 
 int pm_worker_new(const struct pm_search_opts *o, struct pm_worker **out, struct err *err)
 {
-	struct crash_opts opts = pm_run_crash(o->run);
+	const struct pm_run *run = o->run;
 	struct pm_worker *w = xcalloc(1, sizeof(*w));
 
 	w->o = o;
-	w->bad = (struct bad_lines){ .trace = &o->run->trace,
-				     .base = &o->run->base,
-				     .kinds = (unsigned)o->run->plan.media,
-				     .max = o->run->plan.media_max,
+	w->bad = (struct bad_lines){ .trace = &run->trace,
+				     .base = &run->base,
+				     .kinds = (unsigned)run->plan.media,
+				     .max = run->plan.media_max,
 				     .check = do_fault,
 				     .ctx = w };
-	pm_run_points(o->run, &w->points);
-	opts.points = w->points.v;
-	opts.n_points = w->points.n;
-	opts.stop = o->stop;
-	if (o->reads) {
-		opts.vary = reads_vary;
-		opts.vary_ctx = o->reads;
-	}
-	pm_prefixes_find(&o->run->trace, &o->run->base, o->run->where.noticed, &w->prefixes);
-	int rc = crash_new(&o->run->trace, &opts, &w->states, err);
+	w->search = (struct crash_search){ .ops = &ops,
+					   .ctx = w,
+					   .trace = &run->trace,
+					   .states = pm_run_crash(run),
+					   .reads = o->reads,
+					   .bad = run->plan.media ? &w->bad : NULL };
+	w->search.states.stop = o->stop;
+	pm_run_points(run, &w->search.points);
+	pm_prefixes_find(&run->trace, &run->base, run->where.noticed, &w->prefixes);
+	int rc = search_open(&w->search, err);
 	if (rc)
 		pm_worker_free(w);
 	else
@@ -294,50 +344,18 @@ void pm_worker_free(struct pm_worker *w)
 {
 	if (!w)
 		return;
-	crash_free(w->states);
-	crash_points_release(&w->points);
+	search_close(&w->search);
 	prefixes_release(&w->prefixes.all);
 	free(w);
 }
 
-/* A state that is not left out, and what goes with it. */
-static void do_all_of(struct pm_worker *w, uint64_t n, const struct crash_state *s)
+static void search_share(struct pm_worker *w)
 {
-	crash_stats(w->states, &w->tally.stats);
-	if (step_of(n, 0) >= w->share->from)
-		do_state(w, step_of(n, 0), s);
-	if (!w->o->run->plan.media)
-		return;
-	struct err err = ERR_INIT;
-	uint64_t left_out;
-	w->number = n;
-	w->faults = 0;
-	(void)!bad_lines_explore(&w->bad, s, pm_point_before(&w->points, s->point), &left_out,
-				 &err);
-	if (step_of(n + 1, 0) > w->share->from) {
-		w->tally.media_left_out += (double)left_out;
-		tell_tally(w, step_of(n + 1, 0));
-	}
-}
+	struct err never = ERR_INIT;
 
-static void enumerate(struct pm_worker *w)
-{
-	auto_crash_state s = CRASH_STATE_INIT;
-	uint64_t n = 0;
-
-	for (; crash_next(w->states, &s); n++) {
-		bool begun = step_of(n, 0) < w->share->from;
-
-		pool_beat(w->share->w);
-		if (n % w->share->of != w->share->number)
-			continue;
-		if (is_late(w))
-			break;
-		if (begun || !is_known(w, &s))
-			do_all_of(w, n, &s);
-	}
-	crash_stats(w->states, &w->tally.stats);
-	tell_tally(w, max(step_of(n, 0), w->share->from));
+	(void)!search_go(&w->search, &never);
+	crash_stats(w->search.crash, &w->tally.stats);
+	tell_tally(w, max(step_of(w->search.n, 0), w->share->from));
 }
 
 void pm_work(struct pm_worker *w, struct share *share, const struct pm_tally *tally,
@@ -354,5 +372,5 @@ void pm_work(struct pm_worker *w, struct share *share, const struct pm_tally *ta
 		return;
 	}
 	w->trial.watch = w->o->changes;
-	enumerate(w);
+	search_share(w);
 }

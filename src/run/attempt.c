@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "run/store.h"
 #include "check/kmsg.h"
+#include "search/subject.h"
 
 enum { RECORD_TRIES = 5 };
 
@@ -180,31 +181,6 @@ static void judge(struct run *r, const struct promises *p, struct attempt *a)
 			&a->findings);
 }
 
-/* Looks at what is mounted, makes it writable, and judges. 1: it is not fit to be used. */
-static int look(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
-{
-	int rc = target_walk(&r->target, &r->tree_opts, a->seen, err), marked = 0;
-
-	if (!rc)
-		rc = run_dump(r, p, a, err);
-	if (!rc && r->with_times)
-		rc = take_times(r, a, err);
-	if (rc)
-		return rc;
-	rc = make_writable(r, a, err);
-	/* The writes of a check are no part of recovery. */
-	if (rc >= 0 && target_is_mounted(&r->target))
-		marked = mark_walked(r, err);
-	if (marked)
-		return marked;
-	if (!rc)
-		rc = run_check(r, p, a, err);
-	/* All is known by now, even if the kernel has died since. */
-	if (rc >= 0)
-		judge(r, p, a);
-	return rc;
-}
-
 /* The file system's own checker, on what is not mounted. */
 static int run_fsck(struct run *r, struct attempt *a, struct err *err)
 {
@@ -252,15 +228,30 @@ static int use(struct run *r, struct attempt *a, struct err *err)
 	return rc ? rc : target_usable(&r->target, there, &a->findings, err);
 }
 
-/*
- * Recovers, mounts, looks at and uses what is on the disk; nothing is mounted afterwards. Where the
- * system under test dies of it, what its kernel said last is the finding.
- */
-static int recover(struct run *r, const struct promises *p, struct attempt *a, struct err *err)
+/* ---- a state, as a subject ---- */
+
+struct attempting {
+	struct run *r;
+	const struct image *img;
+	const struct promises *p;
+	struct trace *record;
+	struct attempt *a;
+};
+
+static int put(void *subject, struct err *err)
 {
-	struct target *t = &r->target;
-	struct err later = ERR_INIT;
-	bool read_only = r->read_only_first && !a->at_once;
+	const struct attempting *x = subject;
+	int rc = disk_load(x->r->target.disk, x->img, err);
+
+	return rc ? rc : disk_start(x->r->target.disk, x->record, err);
+}
+
+static int recover(void *subject, struct err *err)
+{
+	const struct attempting *x = subject;
+	struct target *t = &x->r->target;
+	struct attempt *a = x->a;
+	bool read_only = x->r->read_only_first && !a->at_once;
 	int rc = target_recover(t, &a->said, err);
 
 	if (!rc && read_only) {
@@ -270,61 +261,83 @@ static int recover(struct run *r, const struct promises *p, struct attempt *a, s
 		rc = target_mount(t, &a->said, err);
 	}
 	if (rc < 0 || a->refused)
-		return min(rc, 0);
+		return rc;
 	a->mounted = rc == 0;
-	if (!a->mounted) {
-		findings_add(
-			&a->findings, FINDING_UNMOUNTABLE, NULL,
-			xasprintf("the file system cannot be mounted: %s", strbuf_str(&a->said)),
-			NULL);
-		return run_fsck(r, a, err); /* the checker may say why */
-	}
-	rc = look(r, p, a, err);
-	if (!rc && r->opts.fsck)
-		rc = fsck_recovered(r, a, err);
-	if (!rc)
-		rc = use(r, a, err);
-	int unmounted = t->mounted ? target_umount(t, false, &later) : 0;
-	if (unmounted && rc >= 0) {
-		*err = later;
-		rc = unmounted;
-	}
-	return min(rc, 0);
+	if (a->mounted)
+		return 0;
+	findings_add(&a->findings, FINDING_UNMOUNTABLE, NULL,
+		     xasprintf("the file system cannot be mounted: %s", strbuf_str(&a->said)),
+		     NULL);
+	rc = run_fsck(x->r, a, err); /* the checker may say why */
+	return rc ? rc : 1;
 }
 
-static int attempt_once(struct run *r, const struct image *img, const struct promises *p,
-			struct trace *record, struct attempt *a, struct err *err)
+/* Looks at what is mounted, makes it writable, and judges. */
+static int look(void *subject, struct err *err)
 {
-	struct target *t = &r->target;
-	struct err later = ERR_INIT;
-	int rc = disk_load(t->disk, img, err);
+	const struct attempting *x = subject;
+	struct run *r = x->r;
+	struct attempt *a = x->a;
+	int rc = target_walk(&r->target, &r->tree_opts, a->seen, err), marked = 0;
 
 	if (!rc)
-		rc = disk_start(t->disk, record, err);
+		rc = run_dump(r, x->p, a, err);
+	if (!rc && r->with_times)
+		rc = take_times(r, a, err);
 	if (rc)
 		return rc;
-	rc = recover(r, p, a, err);
-	int stopped = disk_stop(t->disk, &later);
-	if (stopped && !rc) {
-		*err = later;
-		rc = stopped;
-	}
+	rc = make_writable(r, a, err);
+	/* The writes of a check are no part of recovery. */
+	if (rc >= 0 && target_is_mounted(&r->target))
+		marked = mark_walked(r, err);
+	if (marked)
+		return marked;
+	if (!rc)
+		rc = run_check(r, x->p, a, err);
+	/* All is known by now, even if the kernel has died since. */
+	if (rc >= 0)
+		judge(r, x->p, a);
+	return rc;
+}
+
+static int check(void *subject, struct err *err)
+{
+	const struct attempting *x = subject;
+	int rc = x->r->opts.fsck ? fsck_recovered(x->r, x->a, err) : 0;
+
+	return rc ? rc : use(x->r, x->a, err);
+}
+
+/* Where the system under test died of it, what its kernel said last is the finding. */
+static int clear(void *subject, struct err *err)
+{
+	const struct attempting *x = subject;
+	struct target *t = &x->r->target;
+	struct attempt *a = x->a;
+	int rc = t->mounted ? target_umount(t, false, err) : 0;
+	int stopped = disk_stop(t->disk, err);
+
 	if (target_kernel_log(t, &a->kernel_log) && a->mounted)
 		findings_add(&a->findings, FINDING_KERNEL_LOG, NULL,
 			     xasprintf("the kernel says: %s", strbuf_str(&a->kernel_log)), NULL);
-	return rc;
+	return rc ? rc : stopped;
 }
+
+static const struct subject_ops disk_subject = {
+	.put = put, .recover = recover, .look = look, .check = check, .clear = clear
+};
 
 /* A record that is not whole is made again, as that of a workload is. */
 static int attempt_recorded(struct run *r, const struct image *img, const struct promises *p,
 			    struct trace *record, struct attempt *a, struct err *err)
 {
-	int rc = attempt_once(r, img, p, record, a, err);
+	struct attempting x = { r, img, p, record, a };
+	int rc = subject_try(&disk_subject, &x, err);
 
 	for (int tries = 0; rc == -EOVERFLOW && tries < RECORD_TRIES; tries++) {
 		err_clear(err);
 		attempt_clear(a);
-		rc = attempt_once(r, img, p, record, a, err);
+		rc = subject_try(&disk_subject, &x, err);
 	}
 	return rc;
 }
@@ -382,55 +395,48 @@ int attempt_state(struct run *r, const struct image *img, const struct promises 
 
 /* ---- a new file system ---- */
 
-/* 1 if it cannot be done; `why` says what. */
-static int try_read_only(struct run *r, struct strbuf *why, struct err *err)
+static int try_read_only(void *subject, struct err *err)
 {
-	struct target *t = &r->target;
+	const struct attempting *x = subject;
+	struct target *t = &x->r->target;
+	struct attempt *a = x->a;
 	auto_findings wrong = { 0 };
-	int rc = target_mount_read_only(t, why, err);
+	int rc = target_mount_read_only(t, &a->said, err);
 
 	if (!rc)
-		rc = target_walk(t, &r->tree_opts, &r->seen, err);
+		rc = target_walk(t, &x->r->tree_opts, a->seen, err);
 	if (!rc)
-		rc = target_remount(t, why, err);
+		rc = target_remount(t, &a->said, err);
 	/* Some only say that they are writable now. */
 	if (!rc)
-		rc = target_usable(t, &r->seen, &wrong, err);
-	if (!rc && wrong.n) {
-		strbuf_addf(why, "it cannot be used then: %s\n", wrong.v[0].words);
-		rc = 1;
-	}
+		rc = target_usable(t, a->seen, &wrong, err);
+	if (!rc && wrong.n)
+		strbuf_addf(&a->said, "it cannot be used then: %s\n", wrong.v[0].words);
+	a->mounted = !rc && !wrong.n;
 	return rc;
 }
 
 int attempt_read_only_first(struct run *r, struct err *err)
 {
-	struct target *t = &r->target;
-	auto_strbuf why = STRBUF_INIT;
-	struct err later = ERR_INIT;
+	static const struct subject_ops asked = { .put = put,
+						  .look = try_read_only,
+						  .clear = clear };
+	const struct target *t = &r->target;
+	auto_attempt a = ATTEMPT_INIT(&r->seen);
+	struct attempting x = { r, &r->base, NULL, NULL, &a };
 
 	if (!t->ops->remount)
 		return 0;
-	int rc = disk_load(t->disk, &r->base, err);
-	if (!rc)
-		rc = disk_start(t->disk, NULL, err);
+	int rc = subject_try(&asked, &x, err);
 	if (rc)
 		return rc;
-	rc = try_read_only(r, &why, err);
-	int unmounted = t->mounted ? target_umount(t, false, &later) : 0;
-	int stopped = disk_stop(t->disk, &later);
-	bool complains = target_kernel_log(t, &why);
-	if (rc >= 0 && (unmounted || stopped)) {
-		*err = later;
-		rc = unmounted ? unmounted : stopped;
-	}
-	if (rc < 0)
-		return rc;
-	r->read_only_first = !rc && !complains;
+	/* A complaint of the kernel is a finding, which here means no more than that. */
+	r->read_only_first = a.mounted && !a.findings.n;
+	strbuf_adds(&a.said, strbuf_str(&a.kernel_log));
 	if (!r->read_only_first && !r->opts.target.worker)
 		log_info("crash states are mounted writable at once: a new %s cannot be mounted "
 			 "read-only and then be made writable: %.*s%s%s",
-			 t->ops->name, (int)strcspn(strbuf_str(&why), "\n"), strbuf_str(&why),
+			 t->ops->name, (int)strcspn(strbuf_str(&a.said), "\n"), strbuf_str(&a.said),
 			 *t->console ? "; the guest's kernel said: " : "", t->console);
 	return 0;
 }

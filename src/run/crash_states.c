@@ -2,13 +2,11 @@
 /* crash_states.c - crash states of a recorded run: which, and what each of them recovers to. */
 #include <errno.h>
 
-#include "run/bad_media.h"
-#include "run/state_judge.h"
-#include "search/pm_model.h"
-#include "search/recovery_reads.h"
-#include "run/semantics.h"
 #include "check/semantic.h"
-#include "search/second.h"
+#include "run/bad_media.h"
+#include "run/semantics.h"
+#include "search/pm_model.h"
+#include "search/search.h"
 
 /* ---- crash points ---- */
 
@@ -122,14 +120,11 @@ static unsigned choose_layers(unsigned modes, bool pm)
 	return layers;
 }
 
-/* Of a trace that begins with `base`; without layers. */
+/* Of a trace that begins with `base`; without layers and points. */
 static struct crash_opts which_states(const struct run *r, const struct trace *t,
-				      const struct image *base, const struct crash_points *points,
-				      struct model_pm_opts *model)
+				      const struct image *base, struct model_pm_opts *model)
 {
 	struct crash_opts opts = { .base = base,
-				   .points = points->v,
-				   .n_points = points->n,
 				   .max_subset = r->max_subset,
 				   .budget = r->opts.budget,
 				   .sample = r->opts.sample,
@@ -170,29 +165,15 @@ static double add_amount(double a, double b)
 	return min(a + b, 1e300);
 }
 
-static void count_states(struct crash *e, struct run_totals *totals)
+static void add_tally(const struct crash_search *s, struct run_totals *totals)
 {
-	struct crash_stats stats = { 0 };
+	struct search_tally t;
 
-	if (!e)
-		return;
-	crash_stats(e, &stats);
-	totals->crash_states += stats.tried;
-	totals->pruned = add_amount(totals->pruned, stats.pruned);
-	totals->budget_hit |= stats.budget_hit;
-	if (stats.budget_hit)
-		totals->left_out = add_amount(totals->left_out, stats.left_out);
-}
-
-/* The budget is that of the workload: second crashes share it with the first. */
-static void spend(struct run *r)
-{
-	r->budget_left -= r->budget_left > 0;
-}
-
-static bool spent(const struct run *r)
-{
-	return r->opts.modes & RUN_RECOVERY && r->opts.budget && !r->budget_left;
+	search_count(s, &t);
+	totals->crash_states += t.states.tried;
+	totals->pruned = add_amount(totals->pruned, t.states.pruned);
+	totals->left_out = add_amount(totals->left_out, t.left_out);
+	totals->budget_hit |= t.budget_hit;
 }
 
 /* How the data that was promised is compared: stores are torn in smaller pieces than sectors. */
@@ -287,7 +268,7 @@ static void compare(struct run *r, const struct attempt *first, struct attempt *
 			xstrdup("recovery had been interrupted by a second crash"));
 }
 
-static int check_second(struct run *r, const struct state_judge *j, const struct crash_state *state,
+static int judge_second(struct run *r, const struct state_judge *j, const struct crash_state *state,
 			const struct crash_state *second, const struct attempt *first,
 			struct err *err)
 {
@@ -303,84 +284,169 @@ static int check_second(struct run *r, const struct state_judge *j, const struct
 	/* Where nothing is ordered, a repair that is interrupted may go another way. */
 	if (again.mounted && first->mounted && r->guarantee.ordered)
 		compare(r, first, &again);
-	spend(r);
 	j->totals->unique_states++;
 	return judge_tell(r, j, state, second, &again, RUN_NO_OPERATION, NULL, err);
 }
 
-static int explore_recovery(struct run *r, const struct state_judge *j,
-			    const struct crash_state *state, const struct attempt *first,
+/* ---- what is searched: the states of a workload, and of a recovery ---- */
+
+struct first_crashes {
+	struct crash_search search;
+	struct run *r;
+	const struct state_judge *j;
+	struct semantics *semantics; /* of persistent memory; NULL: each state by itself */
+	struct attempt last;
+};
+
+struct second_crashes {
+	const struct first_crashes *of;
+	const struct crash_state *state; /* the one tried last */
+};
+
+static int attempt_second(void *ctx, const struct crash_state *second, struct reads_of *unused,
+			  struct err *err)
+{
+	const struct second_crashes *x = ctx;
+
+	(void)unused;
+	return judge_second(x->of->r, x->of->j, x->state, second, &x->of->last, err);
+}
+
+static const struct search_ops second_ops = { .attempt = attempt_second };
+
+static int explore_recovery(void *ctx, const struct crash_state *state, uint64_t budget,
 			    struct err *err)
 {
-	struct crash_points points = { 0 };
+	struct first_crashes *x = ctx;
+	struct run *r = x->r;
+	struct second_crashes again = { x, state };
 	struct model_pm_opts model;
-	auto_crash_state second = CRASH_STATE_INIT;
-	auto_crash e = NULL;
+	struct crash_search s = { .ops = &second_ops,
+				  .ctx = &again,
+				  .trace = &r->recovery,
+				  .states = which_states(r, &r->recovery, &state->image, &model),
+				  .within = &x->search };
 
-	choose_recovery_points(&r->recovery, &points);
-	struct crash_opts opts = which_states(r, &r->recovery, &state->image, &points, &model);
-	opts.layers = choose_layers(r->opts.modes | RUN_REORDER | RUN_PREFIX, false);
-	/* The rest of the budget is shared evenly by this first crash and those to come. */
-	if (opts.budget)
-		opts.budget = second_share(r->budget_left, r->firsts_left);
-	int rc = points.n ? crash_new(&r->recovery, &opts, &e, err) : 0;
-	while (!rc && e && !run_stopped(j->report) && crash_next(e, &second))
-		rc = check_second(r, j, state, &second, first, err);
-	count_states(e, j->totals);
-	crash_points_release(&points);
+	s.states.layers = choose_layers(r->opts.modes | RUN_REORDER | RUN_PREFIX, false);
+	s.states.budget = budget;
+	choose_recovery_points(&r->recovery, &s.points);
+	int rc = search_go(&s, err);
+	add_tally(&s, x->j->totals);
+	search_close(&s);
 	return rc;
+}
+
+static bool first_stopped(void *ctx)
+{
+	const struct first_crashes *x = ctx;
+
+	return run_stopped(x->j->report);
+}
+
+static int attempt_first(void *ctx, const struct crash_state *state, struct reads_of *reads,
+			 struct err *err)
+{
+	struct first_crashes *x = ctx;
+	struct run *r = x->r;
+	bool record = reads || x->search.again;
+
+	attempt_release(&x->last);
+	x->last = (struct attempt)ATTEMPT_INIT(&r->seen);
+	disk_want_loads(r->target.disk, reads);
+	int rc = judge_attempt(r, state, record ? &r->recovery : NULL, &x->last, err);
+	if (r->target.disk)
+		disk_want_loads(r->target.disk, false);
+	if (rc)
+		return rc;
+	if (reads)
+		reads_learn(reads, &r->recovery, 1, false);
+	x->j->totals->unique_states++;
+	if (x->semantics)
+		semantics_add(x->semantics, state, &x->last);
+	else
+		rc = judge_tell(r, x->j, state, NULL, &x->last, RUN_NO_OPERATION, NULL, err);
+	return rc ? rc : !x->last.mounted || x->last.findings.n;
+}
+
+static uint64_t written_since(void *ctx, uint64_t point)
+{
+	const struct first_crashes *x = ctx;
+
+	return bad_media_since(&x->r->trace, point);
+}
+
+static int attempt_bad(void *ctx, const struct crash_state *state, const struct image *img,
+		       const struct media_faults *one, struct err *err)
+{
+	const struct first_crashes *x = ctx;
+	struct crash_state bad = *state;
+
+	bad.image = *img;
+	bad.hash = image_hash(img);
+	return bad_media_judge(x->r, x->j, &bad, one, err);
+}
+
+static const struct search_ops first_ops = { .stopped = first_stopped,
+					     .attempt = attempt_first,
+					     .again = explore_recovery,
+					     .since = written_since };
+
+/* Whether the enumerator varies single writes, so that it pays to know which of them are read. */
+static bool prunes(const struct run *r)
+{
+	return !r->opts.vary_all && r->opts.modes & (RUN_REORDER | RUN_TORN);
+}
+
+int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
+		   struct run_totals *totals, struct err *err)
+{
+	struct state_judge j = { .w = w, .base = &r->base, .report = report, .totals = totals };
+	struct model_pm_opts model;
+	struct reads reads = { 0 };
+	struct first_crashes x = { .r = r, .j = &j, .last = ATTEMPT_INIT(&r->seen) };
+	struct crash_search *s = &x.search;
+	struct bad_lines bad = { .trace = &r->trace,
+				 .base = &r->base,
+				 .kinds = r->opts.media,
+				 .max = r->opts.media_max,
+				 .budget = r->opts.budget,
+				 .check = attempt_bad,
+				 .ctx = &x };
+
+	r->report = report;
+	find_marks(r);
+	*s = (struct crash_search){ .ops = &first_ops,
+				    .ctx = &x,
+				    .trace = &r->trace,
+				    .states = which_states(r, &r->trace, &r->base, &model),
+				    .reads = prunes(r) ? &reads : NULL,
+				    .learn = prunes(r),
+				    .again = r->opts.modes & RUN_RECOVERY,
+				    .bad = r->opts.media ? &bad : NULL };
+	s->states.layers = choose_layers(r->opts.modes, r->target.ops->pm);
+	choose_points(r, w, &s->points);
+	if (r->target.ops->pm)
+		x.semantics = semantics_new(r, &j, &s->points);
+	int rc = search_go(s, err);
+	if (!rc && x.semantics)
+		rc = semantics_tell(x.semantics, NULL, err);
+	semantics_free(x.semantics);
+	attempt_release(&x.last);
+	add_tally(s, totals);
+	reads_release(&reads);
+	bad_lines_release(&bad);
+	search_close(s);
+	return !rc && s->stopped ? -ECANCELED : rc;
 }
 
 /* ---- one state ---- */
-
-static void learn(struct reads *reads, const struct crash_state *state, const struct trace *record)
-{
-	struct reads_of of = { .point = state->point, .image = state->hash };
-
-	reads_learn(&of, record, 1, false);
-	reads_settle(&of);
-	vec_push(reads, of);
-}
-
-/* Recovers one state and checks it; with a second id, also that of the crash while recovering. */
-static int check_state(struct run *r, const struct state_judge *j, const struct crash_state *state,
-		       const struct crash_state *second, struct reads *reads, struct err *err)
-{
-	auto_attempt a = ATTEMPT_INIT(&r->seen);
-	bool again = !second && r->opts.modes & RUN_RECOVERY;
-
-	r->report = j->report;
-	disk_want_loads(r->target.disk, reads);
-	int rc = judge_attempt(r, state, reads || again ? &r->recovery : NULL, &a, err);
-	if (r->target.disk)
-		disk_want_loads(r->target.disk, false);
-	if (!rc && reads)
-		learn(reads, state, &r->recovery);
-	if (!rc && second)
-		return check_second(r, j, state, second, &a, err);
-	if (rc)
-		return rc;
-	spend(r);
-	r->firsts_left -= r->firsts_left > 0;
-	j->totals->unique_states++;
-	if (j->semantics)
-		semantics_add(j->semantics, state, &a);
-	else
-		rc = judge_tell(r, j, state, NULL, &a, RUN_NO_OPERATION, NULL, err);
-	/* A state that is wrong after one crash is not tried after two, or with worse media. */
-	bool good = a.mounted && !a.findings.n;
-	if (!rc && again && good && !spent(r))
-		rc = explore_recovery(r, j, state, &a, err);
-	if (!rc && good && j->bad_media)
-		rc = bad_media_explore(j->bad_media, state, err);
-	return rc;
-}
 
 int check_replayed(struct run *r, const struct workload *w, struct crash_state *state,
 		   const struct crash_state *second, const struct image *base,
 		   const struct run_reporter *report, struct run_totals *totals, struct err *err)
 {
 	struct state_judge j = { .w = w, .base = base, .report = report, .totals = totals };
+	auto_attempt a = ATTEMPT_INIT(&r->seen);
 
 	r->report = report;
 	find_marks(r);
@@ -390,63 +456,11 @@ int check_replayed(struct run *r, const struct workload *w, struct crash_state *
 		totals->unique_states++;
 		return semantics_check_one(r, &j, state, err);
 	}
-	return check_state(r, &j, state, second, NULL, err);
-}
-
-/* ---- all of them ---- */
-
-/* Whether the enumerator varies single writes, so that it pays to know which of them are read. */
-static bool prunes(const struct run *r)
-{
-	return !r->opts.vary_all && r->opts.modes & (RUN_REORDER | RUN_TORN);
-}
-
-/* The states from which it is learnt: they come before any that varies single writes. */
-static bool teaches(const struct crash_state *s)
-{
-	return s->layer == CRASH_NONE || s->layer == CRASH_ALL;
-}
-
-int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
-		   struct run_totals *totals, struct err *err)
-{
-	struct state_judge j = { .w = w, .base = &r->base, .report = report, .totals = totals };
-	struct crash_points points = { 0 };
-	struct model_pm_opts model;
-	auto_crash_state state = CRASH_STATE_INIT;
-	auto_crash e = NULL;
-	struct bad_media media;
-	struct reads reads = { 0 };
-
-	bad_media_init(&media, r, &j);
-	j.bad_media = r->opts.media ? &media : NULL;
-	r->budget_left = r->opts.budget;
-	find_marks(r);
-	choose_points(r, w, &points);
-	r->firsts_left = points.n;
-	struct crash_opts opts = which_states(r, &r->trace, &r->base, &points, &model);
-	opts.layers = choose_layers(r->opts.modes, r->target.ops->pm);
-	if (prunes(r)) {
-		opts.vary = reads_vary;
-		opts.vary_ctx = &reads;
-	}
-	if (r->target.ops->pm)
-		j.semantics = semantics_new(r, &j, &points);
-	int rc = points.n ? crash_new(&r->trace, &opts, &e, err) : 0;
-	bool stopped = run_stopped(report);
-
-	while (!rc && e && !stopped && !spent(r) && crash_next(e, &state)) {
-		rc = check_state(r, &j, &state, NULL, opts.vary && teaches(&state) ? &reads : NULL,
-				 err);
-		stopped = run_stopped(report);
-	}
-	if (!rc && j.semantics)
-		rc = semantics_tell(j.semantics, NULL, err);
-	semantics_free(j.semantics);
-	totals->budget_hit |= e && spent(r);
-	count_states(e, totals);
-	reads_release(&reads);
-	bad_lines_release(&media.lines);
-	crash_points_release(&points);
-	return !rc && stopped ? -ECANCELED : rc;
+	int rc = judge_attempt(r, state, NULL, &a, err);
+	if (rc)
+		return rc;
+	if (second)
+		return judge_second(r, &j, state, second, &a, err);
+	totals->unique_states++;
+	return judge_tell(r, &j, state, NULL, &a, RUN_NO_OPERATION, NULL, err);
 }

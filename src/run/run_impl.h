@@ -31,8 +31,6 @@ struct run {
 	struct tree seen, seen_again, left; /* the last: by a check, which may write */
 	struct trace recovery; /* requests of recovery to the disk, recorded the last time */
 	uint32_t max_subset;
-	size_t firsts_left;   /* crash points of it whose first states are still to come */
-	uint64_t budget_left; /* states that the workload at hand may still have */
 	struct tree_opts tree_opts;
 	uint64_t runs;
 	const struct run_reporter *report; /* of the workload at hand */

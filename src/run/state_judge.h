@@ -6,17 +6,12 @@
 
 #include "run/attempt.h"
 
-struct bad_media;
-struct semantics;
-
 struct state_judge {
 	const struct workload *w;
 	const struct image *base;
 	const struct run_reporter *report;
 	struct run_totals *totals;
-	struct bad_media *bad_media; /* tried as well; NULL: none are */
-	const char *media;	     /* the faults of the media that it has, or NULL */
-	struct semantics *semantics; /* of persistent memory; NULL: each state by itself */
+	const char *media; /* the faults of the media that a state has, or NULL */
 };
 
 /* How far the run had come at a crash point. */

@@ -36,6 +36,9 @@ static int try_fault(struct bad_lines *b, const struct crash_state *s, struct me
 	struct hash128 hash = image_hash(&bad);
 	if (hash_eq(hash, s->hash) || !hashset_insert(&b->tried, hash))
 		return 0;
+	if (b->budget && b->states >= b->budget)
+		return 1;
+	b->states++;
 	return b->check(b->ctx, s, &bad, &one, err);
 }
 

@@ -13,14 +13,16 @@
 struct bad_lines {
 	const struct trace *trace;
 	const struct image *base;
-	unsigned kinds; /* 1 << MEDIA_... */
-	uint64_t max;	/* lines of one state, for each kind */
+	unsigned kinds;	 /* 1 << MEDIA_... */
+	uint64_t max;	 /* lines of one state, for each kind */
+	uint64_t budget; /* states with a fault; 0: no limit */
 	/* Tries `s` with a fault, and so with another image. 1: it does not, nor any other. */
 	int (*check)(void *ctx, const struct crash_state *s, const struct image *bad,
 		     const struct media_faults *one, struct err *err);
 	void *ctx;
 
 	struct hashset tried; /* images with a fault */
+	uint64_t states;      /* so many were tried */
 	struct image old;     /* the memory after `from` events, if `known` */
 	uint64_t from;
 	bool known;

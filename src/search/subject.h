@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * subject.h - a place where crash states are tried: the disk of a file system (run/attempt.c), the
+ * file of a program in persistent memory (pm/trial.c), or the directory of an application
+ * (app/checkers.c).
+ *
+ *	put -> recover -> look -> check -> clear
+ *
+ * T1: a place is cleared after each state, however the try ended: no state is tried on the remains
+ *     of another.
+ * T2: of several errors, the first is told.
+ */
+#ifndef SEARCH_SUBJECT_H
+#define SEARCH_SUBJECT_H
+
+#include "base/err.h"
+
+/*
+ * All return 0 or -errno. The subject notes the faults of a state, which are no errors. All but the
+ * first may be NULL.
+ */
+struct subject_ops {
+	/* Puts the state into its place. On failure nothing is left there. */
+	int (*put)(void *subject, struct err *err);
+	/* Has it recovered. 1: it cannot be, and there is nothing to look at. */
+	int (*recover)(void *subject, struct err *err);
+	/* Notes what is there now. 1: it is not fit to be checked. */
+	int (*look)(void *subject, struct err *err);
+	/* Judges it, and uses it. 1: it is not fit to be used. */
+	int (*check)(void *subject, struct err *err);
+	int (*clear)(void *subject, struct err *err);
+};
+
+/* Tries one state. */
+int subject_try(const struct subject_ops *ops, void *subject, struct err *err) must_check;
+
+#endif
