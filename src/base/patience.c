@@ -37,13 +37,12 @@ static void add_share(pid_t pid, struct patience_share *out)
 
 void patience_share(pid_t pid, struct patience_share *out)
 {
-	struct proc_list list = { 0 };
+	auto_vec struct proc_list list = { 0 };
 
 	*out = (struct patience_share){ 0 };
 	proc_tree(pid, &list);
 	for (size_t i = 0; i < list.n; i++)
 		add_share(list.v[i], out);
-	vec_release(&list);
 }
 
 void patience_renew(struct patience *p)

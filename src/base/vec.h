@@ -86,10 +86,11 @@ static inline size_t assert_index_(size_t n)
 #define DEFINE_ORDER(by, type, ...)                                                                \
 	static int by(const void *a_, const void *b_)                                              \
 	{                                                                                          \
-		type const *a = a_, *b = b_;                                                       \
+		const __typeof__(type) *a = a_, *b = b_;                                           \
 		return __VA_ARGS__;                                                                \
 	}
 #define order(x, y) (((x) > (y)) - ((x) < (y)))
+int by_u64(const void *a, const void *b); /* of a vector of uint64_t */
 
 /*
  * The first index `i` below `n` for which `holds` is true, or n. It holds for all behind that:

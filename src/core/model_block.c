@@ -130,19 +130,11 @@ static void apply_range(struct image *img, const struct model_piece *p, const st
 /* The index of the piece made by an event, or -1. By I1 they are sorted. */
 static ssize_t find_piece(const struct queue *q, uint64_t event)
 {
-	size_t low = 0, high = q->pieces.n;
+	size_t i = first_where(k, q->pieces.n, q->pieces.v[k].event >= event);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (q->pieces.v[mid].event < event)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == q->pieces.n || q->pieces.v[low].event != event || q->requests.v[low].gone)
+	if (i == q->pieces.n || q->pieces.v[i].event != event || q->requests.v[i].gone)
 		return -1;
-	return (ssize_t)low;
+	return (ssize_t)i;
 }
 
 static struct model_piece *piece_of(struct queue *q, uint64_t event)

@@ -36,14 +36,7 @@ struct value_count {
 
 struct seen_list vec_of(struct value_count);
 
-static int by_count(const void *a, const void *b)
-{
-	const struct value_count *x = a, *y = b;
-
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
-	return (x->value > y->value) - (x->value < y->value);
-}
+DEFINE_ORDER(by_count, struct value_count, order(b->count, a->count) ?: order(a->value, b->value))
 
 static void list_seen(const struct coverage *c, const struct op_def *def, unsigned arg,
 		      const struct bitmap_values *all, struct seen_list *out)
@@ -55,8 +48,7 @@ static void list_seen(const struct coverage *c, const struct op_def *def, unsign
 		if (n)
 			vec_push(out, (struct value_count){ all->v[i], n });
 	}
-	if (out->n)
-		qsort(out->v, out->n, sizeof(*out->v), by_count);
+	vec_sort(out, by_count);
 }
 
 /* ---- a table ---- */
@@ -96,8 +88,8 @@ static void print_places(const struct coverage_op *o, const struct op_def *def, 
 static void print_combinations(const struct coverage *c, const struct op_def *def, unsigned arg,
 			       struct strbuf *out)
 {
-	struct bitmap_values all = { 0 };
-	struct seen_list seen = { 0 };
+	auto_vec struct bitmap_values all = { 0 };
+	auto_vec struct seen_list seen = { 0 };
 
 	bitmap_all(&def->args[arg], &all);
 	list_seen(c, def, arg, &all, &seen);
@@ -110,8 +102,6 @@ static void print_combinations(const struct coverage *c, const struct op_def *de
 	if (seen.n > LISTED)
 		strbuf_addf(out, " and %zu more", seen.n - LISTED);
 	strbuf_addch(out, '\n');
-	vec_release(&all);
-	vec_release(&seen);
 }
 
 static void print_op(const struct coverage *c, size_t k, const struct inputs *in,
@@ -253,8 +243,8 @@ static void draw_combination(struct coverage_picture *p, size_t k, unsigned arg,
 static void draw_combinations(struct coverage_picture *p, size_t k, unsigned arg)
 {
 	const struct op_def *def = &op_table[k];
-	struct bitmap_values all = { 0 };
-	struct seen_list seen = { 0 };
+	auto_vec struct bitmap_values all = { 0 };
+	auto_vec struct seen_list seen = { 0 };
 
 	bitmap_all(&def->args[arg], &all);
 	list_seen(p->c, def, arg, &all, &seen);
@@ -269,8 +259,6 @@ static void draw_combinations(struct coverage_picture *p, size_t k, unsigned arg
 				 few ? all.v[i] : seen.v[i].value);
 	}
 	p->row++;
-	vec_release(&all);
-	vec_release(&seen);
 }
 
 static void draw_errors(struct coverage_picture *p, size_t k)

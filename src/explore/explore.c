@@ -487,11 +487,9 @@ static int share_kernel_log(struct tasks_parent *p, struct err *err)
 
 static uint64_t count_adopted(const struct coverage *c)
 {
-	struct coverage_adopted_list list = { 0 };
-	uint64_t n = coverage_adopted(c, &list);
+	auto_vec struct coverage_adopted_list list = { 0 };
 
-	vec_release(&list);
-	return n;
+	return coverage_adopted(c, &list);
 }
 
 static int run_tasks(struct tasks_parent *p, struct err *err)

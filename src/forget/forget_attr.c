@@ -87,7 +87,7 @@ void attr_overlay(struct forget *f, struct node *n, struct stat *st)
 		st->st_nlink--; /* the stash itself */
 	if (!atomic_load(&n->live))
 		return;
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	if (n->pf) {
 		uint64_t more = pagefile_dirty_bytes(n->pf);
 		uint64_t most = (pagefile_size(n->pf) + BLOCK - 1) / BLOCK;
@@ -107,7 +107,6 @@ void attr_overlay(struct forget *f, struct node *n, struct stat *st)
 		if (is_later(n->ctime, st->st_ctim))
 			st->st_ctim = n->ctime;
 	}
-	pthread_mutex_unlock(&n->lock);
 }
 
 /* The attributes that an application sees. */
@@ -247,13 +246,12 @@ static void follow_times(struct node *n, int fd, int to_set)
 
 	if (!atomic_load(&n->live) || fstatat(fd, "", &st, AT_EMPTY_PATH))
 		return;
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	if (n->times) {
 		if (to_set & FUSE_SET_ATTR_MTIME)
 			n->mtime = st.st_mtim;
 		n->ctime = st.st_ctim;
 	}
-	pthread_mutex_unlock(&n->lock);
 }
 
 static void undo_attributes(struct undo *u, const struct stat *st)

@@ -22,6 +22,7 @@
 
 #include "base/io.h"
 #include "base/json.h"
+#include "base/lock.h"
 #include "base/vec.h"
 #include "base/words.h"
 
@@ -366,8 +367,7 @@ static int do_lines(struct forget_control *c, int fd, struct strbuf *in, size_t 
 			return rc;
 		begin = *looked = at + 1;
 	}
-	memmove(in->buf, in->buf + begin, in->len - begin);
-	strbuf_cut(in, in->len - begin);
+	strbuf_drop(in, begin);
 	*looked = in->len;
 	return 0;
 }
@@ -422,9 +422,8 @@ static void *client_thread(void *arg)
 	 * The client sees the end now; the number is freed when no other client can have it.
 	 */
 	shutdown(me->fd, SHUT_RDWR);
-	pthread_mutex_lock(&c->lock);
+	auto_lock(&c->lock);
 	me->done = true;
-	pthread_mutex_unlock(&c->lock);
 	return NULL;
 }
 
@@ -439,7 +438,7 @@ static void client_free(struct client *k)
 
 static void join_done(struct forget_control *c)
 {
-	struct vec_of(struct client *) done = { 0 };
+	auto_vec struct vec_of(struct client *) done = { 0 };
 
 	pthread_mutex_lock(&c->lock);
 	for (size_t i = 0; i < c->clients.n;) {
@@ -455,7 +454,6 @@ static void join_done(struct forget_control *c)
 	pthread_mutex_unlock(&c->lock);
 	for (size_t i = 0; i < done.n; i++)
 		client_free(done.v[i]);
-	vec_release(&done);
 }
 
 static void set_send_timeout(int fd, long seconds)
@@ -630,10 +628,9 @@ static bool all_done(struct forget_control *c)
 {
 	bool done = true;
 
-	pthread_mutex_lock(&c->lock);
+	auto_lock(&c->lock);
 	for (size_t i = 0; i < c->clients.n; i++)
 		done = done && c->clients.v[i]->done;
-	pthread_mutex_unlock(&c->lock);
 	return done;
 }
 
@@ -651,9 +648,8 @@ static void stop_clients(struct forget_control *c)
 
 void forget_control_farewell(struct forget_control *c, const char *why)
 {
-	pthread_mutex_lock(&c->lock);
+	auto_lock(&c->lock);
 	c->farewell = why;
-	pthread_mutex_unlock(&c->lock);
 }
 
 void forget_control_stop(struct forget_control *c)

@@ -42,10 +42,9 @@ static int open_node(struct forget *f, struct node *n, bool write)
 
 static void close_one(struct forget *f, struct node *n)
 {
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	n->opens -= n->opens > 0;
 	data_idle(f, n);
-	pthread_mutex_unlock(&n->lock);
 }
 
 void forget_on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -90,13 +89,12 @@ static void flush_truncated(struct forget *f, struct node *n, uint64_t number)
 {
 	if (!f->opts.profile->truncate_flushes)
 		return;
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	if (n->was_truncated && data_is_dirty(n)) {
 		n->flush = true;
 		data_mark_sized(f, n, number);
 	}
 	n->was_truncated = false; /* as ext4 does; the flag is lost with the node */
-	pthread_mutex_unlock(&n->lock);
 }
 
 void forget_on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -153,11 +151,10 @@ enum { SPLICE_MIN = 64 * 1024 }; /* below, copying is faster */
 
 static void end_use(struct forget *f, struct node *n)
 {
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	assert(n->data_users > 0 && n->data >= 0); /* D2 */
 	n->data_users--;
 	data_trim(f, n);
-	pthread_mutex_unlock(&n->lock);
 }
 
 void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,

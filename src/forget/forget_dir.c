@@ -109,13 +109,12 @@ static struct dir_handle *handle_of(const struct fuse_file_info *fi)
 
 static void handle_add(struct forget *f, struct dir_handle *d)
 {
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	d->next = f->dirs;
 	if (d->next)
 		d->next->prev = d;
 	f->dirs = d;
 	f->n_dirs++;
-	pthread_mutex_unlock(&f->table);
 }
 
 static void handle_free(struct forget *f, struct dir_handle *d)

@@ -45,7 +45,7 @@ static int add_failed(void *ctx, const struct pagefile_risk *risk)
 /* Fails if a failed sync left data that is taken for clean: no sync will write it. */
 static int check_failed(struct forget *f, const struct fault *some, struct err *err)
 {
-	struct node_list nodes = { 0 };
+	auto_vec struct node_list nodes = { 0 };
 	int rc = 0;
 
 	data_dirty_nodes(f, &nodes);
@@ -67,7 +67,6 @@ static int check_failed(struct forget *f, const struct fault *some, struct err *
 				     strbuf_str(&path), bytes);
 		node_unref(f, n);
 	}
-	vec_release(&nodes);
 	return rc;
 }
 

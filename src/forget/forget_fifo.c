@@ -272,8 +272,7 @@ static void do_lines(struct forget_fifo *f, size_t looked)
 		do_line(f, f->text.buf + begin, at - begin);
 		begin = looked = at + 1;
 	}
-	memmove(f->text.buf, f->text.buf + begin, f->text.len - begin);
-	strbuf_cut(&f->text, f->text.len - begin);
+	strbuf_drop(&f->text, begin);
 }
 
 /* ---- the thread ---- */

@@ -123,11 +123,10 @@ static void close_if_idle(struct forget *f, struct node *n)
 
 void data_close_idle(struct forget *f)
 {
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	for (size_t i = 0; i < f->n_buckets; i++)
 		for (struct node *n = f->buckets[i]; n; n = n->hash_next)
 			close_if_idle(f, n);
-	pthread_mutex_unlock(&f->table);
 }
 
 /*
@@ -308,13 +307,12 @@ int data_file(struct forget *f, struct node *n)
 	*n->file = (struct file_ctx){ .f = f, .n = n };
 	n->pf = pagefile_new(f->cache, (uint64_t)st.st_size, &file_ops, n->file);
 	atomic_store(&n->live, true);
-	pthread_mutex_lock(&f->dirty);
+	auto_lock(&f->dirty);
 	n->dirty_prev = NULL;
 	n->dirty_next = f->dirty_first;
 	if (f->dirty_first)
 		f->dirty_first->dirty_prev = n;
 	f->dirty_first = n;
-	pthread_mutex_unlock(&f->dirty);
 	return 0;
 }
 
@@ -331,11 +329,10 @@ void data_mark_sized(struct forget *f, struct node *n, uint64_t number)
 		return;
 	n->sized = true;
 	n->size_first = number;
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	n->refs++;
 	n->sized_at = f->sized.n;
 	vec_push(&f->sized, n);
-	pthread_mutex_unlock(&f->table);
 }
 
 void data_unmark_sized(struct forget *f, struct node *n)
@@ -344,14 +341,13 @@ void data_unmark_sized(struct forget *f, struct node *n)
 	if (!n->sized)
 		return;
 	n->sized = false;
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	if (n->sized_at < f->sized.n && f->sized.v[n->sized_at] == n) {
 		f->sized.v[n->sized_at] = vec_last(&f->sized);
 		f->sized.v[n->sized_at]->sized_at = n->sized_at;
 		f->sized.n--;
 		n->refs--;
 	}
-	pthread_mutex_unlock(&f->table);
 }
 
 /* ---- what is in memory goes ---- */
@@ -390,12 +386,11 @@ void data_dirty_nodes(struct forget *f, struct node_list *out)
 
 void data_sized_nodes(struct forget *f, struct node_list *out)
 {
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	for (size_t i = 0; i < f->sized.n; i++) {
 		f->sized.v[i]->refs++;
 		vec_push(out, f->sized.v[i]);
 	}
-	pthread_mutex_unlock(&f->table);
 }
 
 void data_touch(struct node *n)
@@ -545,20 +540,18 @@ static bool is_removed(struct forget *f, struct node *n)
  */
 void data_forget_removed(struct forget *f, struct node *n)
 {
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	if (n->pf && !n->opens && !n->sized && !n->flush && is_removed(f, n)) {
 		data_drop(f, n);
 		data_idle(f, n);
 	}
-	pthread_mutex_unlock(&n->lock);
 }
 
 void data_release(struct forget *f, struct node *n)
 {
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	data_free(f, n);
 	close_data(f, n);
-	pthread_mutex_unlock(&n->lock);
 }
 
 void data_idle(struct forget *f, struct node *n)
@@ -576,9 +569,8 @@ void data_idle(struct forget *f, struct node *n)
 
 void data_let_go(struct forget *f, struct node *n)
 {
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	data_idle(f, n);
-	pthread_mutex_unlock(&n->lock);
 }
 
 int data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,

@@ -22,6 +22,7 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
+#include "base/lock.h"
 #include "base/vec.h"
 #include "core/trace_file.h"
 #include "fs/pagecache.h"

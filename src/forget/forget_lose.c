@@ -24,7 +24,7 @@ void told_add(struct forget *f, struct told_list *told, struct node *n, const ch
 
 void told_all(struct forget *f, struct told_list *told)
 {
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	for (size_t i = 0; i < f->n_buckets; i++)
 		for (struct node *n = f->buckets[i]; n; n = n->hash_next) {
 			n->refs++;
@@ -37,7 +37,6 @@ void told_all(struct forget *f, struct told_list *told)
 		}
 	f->root.refs++;
 	vec_push(told, (struct told){ &f->root, NULL });
-	pthread_mutex_unlock(&f->table);
 }
 
 static void tell_one(struct forget *f, struct told *t)
@@ -161,7 +160,7 @@ static bool is_meant(struct forget *f, const struct fault *fault, struct node *o
 
 int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fault)
 {
-	struct node_list nodes = { 0 };
+	auto_vec struct node_list nodes = { 0 };
 	int rc = 0, one;
 
 	data_dirty_nodes(f, &nodes);
@@ -185,13 +184,12 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 		rc = rc ? rc : one;
 		node_unref(f, n);
 	}
-	vec_release(&nodes);
 	return rc;
 }
 
 uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
 {
-	struct node_list nodes = { 0 };
+	auto_vec struct node_list nodes = { 0 };
 	uint64_t most = 0;
 
 	data_dirty_nodes(f, &nodes);
@@ -207,23 +205,21 @@ uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
 		vec_release(&w.pages);
 		node_unref(f, n);
 	}
-	vec_release(&nodes);
 	return most;
 }
 
 /* A file without a name is found only by those who have it open. */
 static bool is_found(struct node *n)
 {
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	bool found = n->opens || !n->gone;
 
-	pthread_mutex_unlock(&n->lock);
 	return found;
 }
 
 int forget_sync_all(struct forget *f)
 {
-	struct node_list nodes = { 0 };
+	auto_vec struct node_list nodes = { 0 };
 	int rc = 0;
 
 	data_dirty_nodes(f, &nodes);
@@ -243,7 +239,6 @@ int forget_sync_all(struct forget *f)
 		}
 		node_unref(f, n);
 	}
-	vec_release(&nodes);
 	if (f->log) {
 		int one;
 
@@ -357,7 +352,7 @@ static void take_whole_sizes(struct survival *s)
 /* The gate is held alone, so no other thread changes the list. */
 static void sync_surviving_sizes(struct survival *s)
 {
-	struct node_list list = { 0 };
+	auto_vec struct node_list list = { 0 };
 	struct forget *f = s->f;
 
 	data_sized_nodes(f, &list);
@@ -375,7 +370,6 @@ static void sync_surviving_sizes(struct survival *s)
 				   llu(n->ino), strerror(-rc));
 		node_unref(f, n);
 	}
-	vec_release(&list);
 }
 
 /* Which metadata survives, sizes included; those are durable then. */
@@ -408,7 +402,7 @@ static void lose_data(struct survival *s, struct told_list *told)
 {
 	enum fault_survive how = s->fault ? s->fault->survive : FAULT_SURVIVE_NONE;
 	struct page_choice some = { chance, &s->rng, s->f->opts.profile->in_order, s->until };
-	struct node_list nodes = { 0 };
+	auto_vec struct node_list nodes = { 0 };
 	struct forget *f = s->f;
 
 	data_dirty_nodes(f, &nodes);
@@ -430,7 +424,6 @@ static void lose_data(struct survival *s, struct told_list *told)
 		told_add(f, told, n, NULL);
 		node_unref(f, n);
 	}
-	vec_release(&nodes);
 }
 
 static void log_risks(struct forget *f, const char *why, bool ends, struct strbuf *told,
@@ -498,10 +491,9 @@ static int lose_locked(struct forget *f, struct fault *fault, struct told_list *
 
 static void end_locked(struct forget *f)
 {
-	pthread_mutex_lock(&f->wait_lock);
+	auto_lock(&f->wait_lock);
 	f->dead = true;
 	pthread_cond_broadcast(&f->wait_cond);
-	pthread_mutex_unlock(&f->wait_lock);
 }
 
 void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
@@ -621,8 +613,7 @@ static void *wake_server(void *ctx)
 void forget_stop(struct forget *f)
 {
 	fuse_session_exit(f->session.se);
-	pthread_mutex_lock(&f->wait_lock);
+	auto_lock(&f->wait_lock);
 	if (f->serving && !f->has_waker)
 		f->has_waker = !pthread_create(&f->waker, NULL, wake_server, f);
-	pthread_mutex_unlock(&f->wait_lock);
 }

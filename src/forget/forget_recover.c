@@ -301,7 +301,7 @@ static int walk_one(struct recover_places *p, uint64_t dir_ino, dev_t dev, struc
  */
 static int places_walk(struct recover_places *p, struct err *err)
 {
-	struct dirs_left todo = { 0 };
+	auto_vec struct dirs_left todo = { 0 };
 	struct stat st;
 	int rc;
 
@@ -317,7 +317,6 @@ static int places_walk(struct recover_places *p, struct err *err)
 		if (one && one != -EACCES && one != -EPERM)
 			rc = err_set(err, one, "cannot read a directory below: %s", strerror(-one));
 	}
-	vec_release(&todo);
 	return rc;
 }
 
@@ -331,20 +330,12 @@ struct journal {
 
 static void settle_one(struct journal *j, uint64_t seq)
 {
-	size_t from = 0, to = j->ops.n;
+	size_t i = first_where(k, j->ops.n, j->ops.v[k].seq >= seq);
 
-	while (from < to) { /* in order of seq */
-		size_t mid = from + (to - from) / 2;
-
-		if (j->ops.v[mid].seq < seq)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	if (from < j->ops.n && j->ops.v[from].seq == seq) {
-		undo_release(&j->ops.v[from]);
-		j->ops.v[from].seq = seq;
-		j->ops.v[from].ino = UINT64_MAX; /* settled */
+	if (i < j->ops.n && j->ops.v[i].seq == seq) {
+		undo_release(&j->ops.v[i]);
+		j->ops.v[i].seq = seq;
+		j->ops.v[i].ino = UINT64_MAX; /* settled */
 	}
 }
 
@@ -485,7 +476,7 @@ static int open_to_empty(int dir, const char *name)
 /* Down to where nothing is left, and up again: one directory is open, however deep it is. */
 static int empty_tree(int top)
 {
-	struct vec_of(char *) names = { 0 };
+	auto_vec struct vec_of(char *) names = { 0 };
 	char name[NAME_MAX + 1];
 	int rc = 0, fd = top;
 
@@ -520,7 +511,6 @@ static int empty_tree(int top)
 	}
 	for (size_t i = 0; i < names.n; i++)
 		free(names.v[i]);
-	vec_release(&names);
 	return min(rc, 0);
 }
 

@@ -73,7 +73,7 @@ static int report_range(void *ctx, const struct pagefile_risk *risk)
 
 static size_t report_files(struct reporting *r)
 {
-	struct node_list nodes = { 0 };
+	auto_vec struct node_list nodes = { 0 };
 	size_t n = 0;
 
 	data_dirty_nodes(r->f, &nodes);
@@ -103,7 +103,6 @@ static size_t report_files(struct reporting *r)
 		pthread_mutex_unlock(&node->lock);
 		node_unref(r->f, node);
 	}
-	vec_release(&nodes);
 	return n;
 }
 
@@ -444,9 +443,8 @@ static int lose(struct forget *f, const struct inject_command *c, struct strbuf 
 /* Each waiting thread looks whether its fault is still there. */
 static void release_waiting(struct forget *f)
 {
-	pthread_mutex_lock(&f->wait_lock);
+	auto_lock(&f->wait_lock);
 	pthread_cond_broadcast(&f->wait_cond);
-	pthread_mutex_unlock(&f->wait_lock);
 }
 
 static int run(struct forget *f, const struct inject_command *c, struct strbuf *text,
@@ -525,12 +523,11 @@ int forget_command(struct forget *f, const struct inject_command *c, struct strb
 	struct told_list told = { 0 };
 	int rc;
 
-	pthread_mutex_lock(&f->command);
+	auto_lock(&f->command);
 	if (f->dead)
 		rc = err_set(err, -ENOTCONN, "the mount has crashed already");
 	else
 		rc = run(f, c, text, json, &told, err);
 	forget_tell(f, &told);
-	pthread_mutex_unlock(&f->command);
 	return rc;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/lock.h"
 #include "base/words.h"
 #include "fs/profile.h"
 #include "forget/forget.h"
@@ -73,7 +74,7 @@ static void log_lines(void *ctx, const char *lines)
 	auto_strbuf time = STRBUF_INIT, text = STRBUF_INIT;
 
 	add_time(&time);
-	pthread_mutex_lock(&r->log_lock);
+	auto_lock(&r->log_lock);
 	for (const char *at = lines, *end; at; at = *end ? end + 1 : NULL) {
 		size_t start = text.len;
 
@@ -87,7 +88,6 @@ static void log_lines(void *ctx, const char *lines)
 	/* A log that cannot be written, on a full disk say, is no reason to end. */
 	if (r->log_fd >= 0)
 		(void)!io_write_full(r->log_fd, text.buf, text.len);
-	pthread_mutex_unlock(&r->log_lock);
 }
 
 static int open_log(struct mount_run *r, struct err *err)
@@ -380,8 +380,7 @@ static int do_command(void *ctx, const struct inject_command *c, struct strbuf *
 static int mount_it(struct mount_run *r, struct err *err)
 {
 	const struct forget_run_opts *o = r->o;
-	struct vec_of(const char *) options = { 0 };
-	int rc;
+	auto_vec struct vec_of(const char *) options = { 0 };
 
 	for (size_t i = 0; i < o->fuse_options.n; i++)
 		vec_push(&options, o->fuse_options.v[i]);
@@ -404,9 +403,7 @@ static int mount_it(struct mount_run *r, struct err *err)
 		.log_path = r->log,
 		.fifo_path = r->fifo,
 	};
-	rc = forget_mount(&f, steal(r->faults), &r->forget, err);
-	vec_release(&options);
-	return rc;
+	return forget_mount(&f, steal(r->faults), &r->forget, err);
 }
 
 static int start_control(struct mount_run *r, struct err *err)

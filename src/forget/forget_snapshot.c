@@ -51,7 +51,7 @@ static int collect_undo(void *ctx, const struct pending_op *op)
 /* Undoes pending operations in the copy, with a copy of what is in the stash. */
 static int undo_in_copy(struct forget *f, struct recover_places *places, int stash)
 {
-	struct undo_list ops = { 0 };
+	auto_vec struct undo_list ops = { 0 };
 	char name[32];
 	int rc = 0;
 
@@ -65,7 +65,6 @@ static int undo_in_copy(struct forget *f, struct recover_places *places, int sta
 		}
 	for (size_t i = ops.n; !rc && i-- > 0;)
 		rc = undo_apply(ops.v[i], places_undo(places, stash, true));
-	vec_release(&ops);
 	return rc;
 }
 

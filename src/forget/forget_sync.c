@@ -11,7 +11,7 @@
 
 int data_sync_sizes(struct forget *f)
 {
-	struct node_list list = { 0 };
+	auto_vec struct node_list list = { 0 };
 	int rc = 0;
 
 	data_sized_nodes(f, &list);
@@ -29,7 +29,6 @@ int data_sync_sizes(struct forget *f)
 		rc = rc ? rc : one;
 		node_unref(f, n);
 	}
-	vec_release(&list);
 	return rc;
 }
 
@@ -63,14 +62,13 @@ static int really_sync(struct forget *f, struct node *n, bool data_only)
 {
 	int rc = 0, fd;
 
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	fd = n->data >= 0 ? n->data : data_fd(f, n, false);
 	if (fd < 0)
 		rc = fd;
 	else if (data_only ? fdatasync(fd) : fsync(fd))
 		rc = -errno;
 	data_trim(f, n);
-	pthread_mutex_unlock(&n->lock);
 	return rc;
 }
 
@@ -80,12 +78,8 @@ static int really_sync(struct forget *f, struct node *n, bool data_only)
  */
 static bool has_metadata(struct forget *f, struct node *n, bool data_only)
 {
-	bool yes;
-
-	pthread_mutex_lock(&n->lock);
-	yes = data_is_dirty(n) && (!data_only || data_needs_metadata(f, n));
-	pthread_mutex_unlock(&n->lock);
-	return yes;
+	auto_lock(&n->lock);
+	return data_is_dirty(n) && (!data_only || data_needs_metadata(f, n));
 }
 
 int data_sync_node(struct forget *f, struct node *n, bool data_only)
@@ -111,10 +105,9 @@ static void fail_sync(struct call *c, struct node *n)
 {
 	if (c->act.keep_dirty)
 		return;
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	if (n->pf)
 		pagefile_fail(n->pf);
-	pthread_mutex_unlock(&n->lock);
 }
 
 void forget_on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)

@@ -371,20 +371,14 @@ void pending_needs(const struct pending *l, pending_fn need, void *ctx)
 		need(ctx, &e->prev->op);
 }
 
-static int by_order(const void *a, const void *b)
-{
-	const struct entry *x = *(struct entry *const *)a, *y = *(struct entry *const *)b;
-
-	return (x->order > y->order) - (x->order < y->order);
-}
+DEFINE_ORDER(by_order, struct entry *, order((*a)->order, (*b)->order))
 
 /* Adds to the chosen operations what they need, and puts them in order. */
 static size_t close_choice(struct pending *l)
 {
 	for (size_t i = 0; i < l->chosen.n; i++)
 		choose_needed(l, l->chosen.v[i]);
-	if (l->chosen.n)
-		qsort(l->chosen.v, l->chosen.n, sizeof(*l->chosen.v), by_order);
+	vec_sort(&l->chosen, by_order);
 	assert(l->chosen.n <= l->n); /* P1: each once */
 	return l->chosen.n;
 }

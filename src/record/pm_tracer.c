@@ -179,7 +179,7 @@ static int run_emulated(const struct tracer *t, const struct files *f, const cha
 			struct traced *out, struct err *err)
 {
 	auto_strbuf plugin = STRBUF_INIT;
-	struct words_list list = { 0 };
+	auto_vec struct words_list list = { 0 };
 
 	strbuf_addf(&plugin, "/proc/self/fd/%d,stream=/proc/self/fd/%d,maps=/proc/self/fd/%d",
 		    t->plugin, f->stream, f->maps);
@@ -201,9 +201,7 @@ static int run_emulated(const struct tracer *t, const struct files *f, const cha
 		vec_push(&list, i ? argv[i] : program);
 	vec_push(&list, NULL);
 	struct proc_opts o = { .argv = list.v, .timeout_ms = timeout_ms, .merge_stderr = true };
-	int rc = proc_run(&o, &out->end, err);
-	vec_release(&list);
-	return rc;
+	return proc_run(&o, &out->end, err);
 }
 
 static void set_path(const char *name, pid_t holder, int fd, const char *more)

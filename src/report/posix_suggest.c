@@ -326,23 +326,10 @@ static void add_command(const struct sync_search *s, const struct candidate *k, 
 
 /* ---- the list ---- */
 
-static int compare_weight(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
+DEFINE_ORDER(compare_weight, struct candidate,
+	     order(a->kind, b->kind) ?: order(b->weight, a->weight) ?: order(a->call, b->call))
 
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	if (x->weight != y->weight)
-		return x->weight > y->weight ? -1 : 1;
-	return x->call < y->call ? -1 : x->call > y->call;
-}
-
-static int compare_rank(const void *a, const void *b)
-{
-	const struct posix_suggestion *x = a, *y = b;
-
-	return x->rank < y->rank ? -1 : x->rank > y->rank;
-}
+DEFINE_ORDER(compare_rank, struct posix_suggestion, order(a->rank, b->rank))
 
 /* Whether no other said the same before: of those that are left out, hashes are enough. */
 static bool is_new(struct hashset *known, const struct strbuf *command)
@@ -355,8 +342,7 @@ static void list_found(struct sync_search *s, size_t limit, struct posix_suggest
 	auto_hashset known = HASHSET_INIT;
 	unsigned place = 0; /* among those of its kind */
 
-	if (s->found.n)
-		qsort(s->found.v, s->found.n, sizeof(*s->found.v), compare_weight);
+	vec_sort(&s->found, compare_weight);
 	for (size_t i = 0; i < s->found.n; i++) {
 		const struct candidate *k = &s->found.v[i];
 		auto_strbuf command = STRBUF_INIT, why = STRBUF_INIT;
@@ -377,8 +363,7 @@ static void list_found(struct sync_search *s, size_t limit, struct posix_suggest
 						    .event = s->log->calls.v[k->call].event,
 						    .rank = place++ * KINDS + k->kind });
 	}
-	if (out->list.n)
-		qsort(out->list.v, out->list.n, sizeof(*out->list.v), compare_rank);
+	vec_sort(&out->list, compare_rank);
 	while (out->list.n > limit) {
 		struct posix_suggestion *last = &out->list.v[--out->list.n];
 

@@ -167,9 +167,7 @@ static int set_operations(struct bounds *b, struct bounds_source *src,
 		if (sign == '+' && at == b->operations.n) {
 			vec_push(&b->operations, def);
 		} else if (sign == '-' && at < b->operations.n) {
-			memmove(b->operations.v + at, b->operations.v + at + 1,
-				(b->operations.n - at - 1) * sizeof(*b->operations.v));
-			b->operations.n--;
+			vec_remove(&b->operations, at, 1);
 		}
 	}
 	return 0;
