@@ -91,9 +91,7 @@ static int copy_attributes(int from_dir, const char *from, int to_dir, const cha
 		rc = result(chmod(out_path, st->st_mode & 07777));
 	if (!rc)
 		rc = copy_xattrs(in_path, out_path);
-	if (!rc)
-		rc = result(utimensat(AT_FDCWD, out_path, times, 0));
-	return rc;
+	return rc ? rc : result(utimensat(AT_FDCWD, out_path, times, 0));
 }
 
 static int copy_link(struct copying *c, const struct stat *st, int to, const char *name)

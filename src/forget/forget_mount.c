@@ -417,9 +417,7 @@ static int mount_all(struct forget *f, struct err *err)
 		rc = trace_open(f, err);
 	if (!rc)
 		rc = start_guardian(f, err);
-	if (!rc)
-		rc = mount_session(f, err);
-	return rc;
+	return rc ? rc : mount_session(f, err);
 }
 
 int forget_mount(const struct forget_opts *opts, struct inject *faults, struct forget **out,
