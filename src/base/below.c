@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd_path.h"
 #include "base/io.h"
 #include "base/owner.h"
 #include "base/strbuf.h"
@@ -503,14 +504,11 @@ static int remove_all(int fd, const char *shown, unsigned depth, struct err *err
 static int open_doomed(int dir, const char *name)
 {
 	auto_fd at = below_openat(dir, name, O_PATH | O_DIRECTORY, 0);
-	char path[40];
 	struct stat st;
 
-	if (at >= 0 && fstat(at, &st) == 0 && (st.st_mode & 0700) != 0700) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
-		if (chmod(path, 0700) < 0)
-			errno = 0; /* then it is the opening or the removing that fails */
-	}
+	if (at >= 0 && fstat(at, &st) == 0 && (st.st_mode & 0700) != 0700 &&
+	    chmod(fd_path(at).text, 0700) < 0)
+		errno = 0; /* then it is the opening or the removing that fails */
 	return at < 0 ? at : below_openat(dir, name, O_RDONLY | O_DIRECTORY, 0);
 }
 

@@ -171,7 +171,7 @@ static int first_of_run(struct call *c)
 	return rc < 0 ? (int)rc : 0;
 }
 
-int call_begin(struct call *c, fuse_req_t req, const struct call_what *w)
+int call_begin_what(struct call *c, fuse_req_t req, const struct call_what *w)
 {
 	struct forget *f = forget_of(req);
 	int rc = 0;

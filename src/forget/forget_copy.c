@@ -20,11 +20,6 @@ struct copying {
 	const char *skip; /* in the top directory */
 };
 
-static int result(int rc)
-{
-	return rc < 0 ? -errno : 0;
-}
-
 static int copy_bytes(int in, int out, off_t size)
 {
 	auto_free char *buf = NULL;
@@ -77,32 +72,28 @@ static int copy_attributes(int from_dir, const char *from, int to_dir, const cha
 	struct timespec times[2] = { st->st_atim, st->st_mtim };
 	auto_fd in = openat(from_dir, from, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	auto_fd out = openat(to_dir, to, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	char in_path[32], out_path[32];
+	struct fd_path out_path = fd_path(out);
 	int rc;
 
 	if (in < 0 || out < 0)
 		return -errno;
-	snprintf(in_path, sizeof(in_path), "/proc/self/fd/%d", in);
-	snprintf(out_path, sizeof(out_path), "/proc/self/fd/%d", out);
 	rc = result(fchownat(out, "", st->st_uid, st->st_gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
 	if (rc == -EPERM && geteuid())
 		rc = 0; /* a user who may not give files away has none of others */
 	if (!rc && !S_ISLNK(st->st_mode))
-		rc = result(chmod(out_path, st->st_mode & 07777));
+		rc = result(chmod(out_path.text, st->st_mode & 07777));
 	if (!rc)
-		rc = copy_xattrs(in_path, out_path);
-	return rc ? rc : result(utimensat(AT_FDCWD, out_path, times, 0));
+		rc = copy_xattrs(fd_path(in).text, out_path.text);
+	return rc ? rc : result(utimensat(AT_FDCWD, out_path.text, times, 0));
 }
 
 static int copy_link(struct copying *c, const struct stat *st, int to, const char *name)
 {
 	auto_fd first = c->at->open(c->at, st->st_ino);
-	char path[32];
 
 	if (first < 0)
 		return first;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", first);
-	return result(linkat(AT_FDCWD, path, to, name, AT_SYMLINK_FOLLOW));
+	return result(linkat(AT_FDCWD, fd_path(first).text, to, name, AT_SYMLINK_FOLLOW));
 }
 
 static int copy_file(int from, int to, const char *name, const struct stat *st)

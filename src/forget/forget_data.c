@@ -52,8 +52,7 @@ void forget_on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct call c;
-	int64_t rc = call_begin(
-		&c, req, &(struct call_what){ POSIX_OPEN, .node = n, .arg = (uint32_t)fi->flags });
+	int64_t rc = call_begin(&c, req, POSIX_OPEN, .node = n, .arg = (uint32_t)fi->flags);
 	int mode = fi->flags & O_ACCMODE;
 	bool opened;
 
@@ -101,7 +100,7 @@ void forget_on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct call c;
-	int rc = call_begin(&c, req, &(struct call_what){ POSIX_FLUSH, .node = node_of(f, ino) });
+	int rc = call_begin(&c, req, POSIX_FLUSH, .node = node_of(f, ino));
 
 	(void)fi;
 	if (!rc)
@@ -114,7 +113,7 @@ void forget_on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct call c;
-	int rc = call_begin(&c, req, &(struct call_what){ POSIX_RELEASE, .node = n });
+	int rc = call_begin(&c, req, POSIX_RELEASE, .node = n);
 
 	(void)fi;
 	close_one(f, n);
@@ -166,9 +165,8 @@ void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	bool direct = false, spliced = false;
 	char *buf = NULL;
 	struct call c;
-	int64_t rc = call_begin(
-		&c, req,
-		&(struct call_what){ POSIX_READ, .node = n, .offset = (uint64_t)off, .len = size });
+	int64_t rc =
+		call_begin(&c, req, POSIX_READ, .node = n, .offset = (uint64_t)off, .len = size);
 
 	(void)fi;
 	if (c.act.short_bytes >= 0)
@@ -278,10 +276,8 @@ void forget_on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 		fuse_reply_write(req, size);
 		return;
 	}
-	rc = call_begin(&c, req,
-			&(struct call_what){ POSIX_WRITE, .node = n, .offset = (uint64_t)off,
-					     .len = size, .flags = write_flags(fi), .payload = data,
-					     .payload_len = size });
+	rc = call_begin(&c, req, POSIX_WRITE, .node = n, .offset = (uint64_t)off, .len = size,
+			.flags = write_flags(fi), .payload = data, .payload_len = size);
 	if (!rc && c.act.tear) {
 		rc = call_end(&c, (int64_t)size);
 		forget_tear(f, c.act.tear, n, data, (uint64_t)off, size);
@@ -345,10 +341,8 @@ void forget_on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, of
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct call c;
-	int64_t rc =
-		call_begin(&c, req,
-			   &(struct call_what){ POSIX_FALLOCATE, .node = n, .offset = (uint64_t)off,
-						.len = (uint64_t)len, .arg = (uint32_t)mode });
+	int64_t rc = call_begin(&c, req, POSIX_FALLOCATE, .node = n, .offset = (uint64_t)off,
+				.len = (uint64_t)len, .arg = (uint32_t)mode);
 
 	(void)fi;
 	if (!rc) {

@@ -41,24 +41,21 @@ static int open_unreadable(const char *path)
 /* Opens it anew. A file that cannot be read may be written to all the same. */
 static int open_data(struct forget *f, struct node *n, bool write, bool *reads)
 {
-	char path[32];
-	int at = node_pin(f, n), fd;
+	auto_pin at = node_pinned(f, n);
+	struct fd_path path = fd_path(at.fd);
+	int fd;
 
-	if (at < 0)
-		return at;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	if (at.fd < 0)
+		return at.fd;
 	*reads = true;
-	fd = open(path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	fd = open(path.text, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 	if (fd < 0 && errno == EACCES && write) {
-		fd = open_unreadable(path);
+		fd = open_unreadable(path.text);
 		*reads = fd >= 0;
 		if (fd < 0)
-			fd = open(path, O_WRONLY | O_CLOEXEC);
+			fd = open(path.text, O_WRONLY | O_CLOEXEC);
 	}
-	if (fd < 0)
-		fd = -errno;
-	node_unpin(n);
-	return fd;
+	return result(fd);
 }
 
 int data_fd(struct forget *f, struct node *n, bool write)
@@ -294,15 +291,12 @@ int data_file(struct forget *f, struct node *n)
 	fd = data_fd(f, n, true); /* while it can be had */
 	if (fd < 0)
 		return fd;
-	fd = node_pin(f, n);
-	if (fd < 0)
-		return fd;
-	if (fstatat(fd, "", &st, AT_EMPTY_PATH)) {
-		node_unpin(n);
+	auto_pin at = node_pinned(f, n);
+	if (at.fd < 0)
+		return at.fd;
+	if (fstatat(at.fd, "", &st, AT_EMPTY_PATH))
 		return -errno;
-	}
-	atomic_store(&n->setid, attr_setid(fd, &st));
-	node_unpin(n);
+	atomic_store(&n->setid, attr_setid(at.fd, &st));
 	n->file = (struct file_ctx *)xmalloc(sizeof(struct file_ctx));
 	*n->file = (struct file_ctx){ .f = f, .n = n };
 	n->pf = pagefile_new(f->cache, (uint64_t)st.st_size, &file_ops, n->file);

@@ -544,9 +544,7 @@ static int live_open(struct undo_place *p, uint64_t ino)
 	int fd = n ? node_pin(l->f, n) : -ENOENT, own = fd;
 
 	if (fd >= 0) {
-		own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-		if (own < 0)
-			own = -errno;
+		own = result(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 		node_unpin(n);
 	}
 	node_unref(l->f, n);

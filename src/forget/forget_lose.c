@@ -563,14 +563,11 @@ static void write_part(void *ctx, uint64_t at, uint64_t len)
 /* Where names wait for a sync, a new file's is lost with all else, and its data with it. */
 static void log_lost_name(struct forget *f, struct node *n)
 {
-	int fd = node_pin(f, n);
+	auto_pin at = node_pinned(f, n);
 	struct stat st;
 
-	if (fd < 0)
-		return;
-	if (!fstat(fd, &st) && !st.st_nlink)
+	if (at.fd >= 0 && !fstat(at.fd, &st) && !st.st_nlink)
 		forget_log(f, "  but its name was not durable, and is lost: so is the file");
-	node_unpin(n);
 }
 
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,

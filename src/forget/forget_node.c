@@ -228,10 +228,8 @@ static int reopen_by_name(struct forget *f, struct node *n, int depth)
 static int reopen_by_data(struct node *n)
 {
 	int data = n->data;
-	char path[32];
+	auto_fd fd = data < 0 ? -1 : open(fd_path(data).text, O_PATH | O_CLOEXEC);
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", data);
-	auto_fd fd = data < 0 ? -1 : open(path, O_PATH | O_CLOEXEC);
 	return is_it(n, fd) ? steal_fd(&fd) : -1;
 }
 

@@ -62,12 +62,11 @@ static int report_range(void *ctx, const struct pagefile_risk *risk)
 	r->bytes += risk->kind == RISK_DATA ? risk->len : 0;
 	if (r->text)
 		range_text(r, risk, kinds[risk->kind]);
-	if (r->json) {
+	if (r->json)
 		json_object_of(r->json, KV("kind", kinds[risk->kind]), KV("offset", risk->offset),
 			       KV("len", risk->len), KV("first", risk->first),
 			       KV("last", risk->last), KV("age_s", age_s(r, risk->since_ns)),
 			       KV("failed", risk->failed));
-	}
 	return 0;
 }
 
@@ -205,9 +204,7 @@ static void add_json(struct strbuf *out, const char *key, const char *value)
 	if (!out)
 		return;
 	json_init(&j, out, false);
-	json_object(&j);
-	json_kv_string(&j, key, value);
-	json_end(&j);
+	json_object_of(&j, KV(key, value));
 }
 
 void report_say(struct strbuf *text, struct strbuf *json, const char *sentence)
@@ -215,6 +212,13 @@ void report_say(struct strbuf *text, struct strbuf *json, const char *sentence)
 	if (text)
 		strbuf_addf(text, "%s\n", sentence);
 	add_json(json, "done", sentence);
+}
+
+static int say_done(int rc, struct strbuf *text, struct strbuf *json, const char *sentence)
+{
+	if (!rc)
+		report_say(text, json, sentence);
+	return rc;
 }
 
 static void report_usage(struct forget *f, struct strbuf *text, struct strbuf *json)
@@ -356,11 +360,10 @@ static int list_fault(void *ctx, const struct fault *fault)
 				    fault->misfit_len);
 		strbuf_addch(l->text, '\n');
 	}
-	if (l->json) {
+	if (l->json)
 		json_object_of(l->json, KV("id", fault->id), KV("fault", strbuf_str(&fault->text)),
 			       KV("seen", fault->seen), KV("done", fault->done),
 			       KV("missed", fault->misfit));
-	}
 	return 0;
 }
 
@@ -477,28 +480,20 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 		rc = inject_remove(f->faults, c->id, err);
 		if (!rc)
 			release_waiting(f);
-		if (!rc)
-			report_say(text, json, "the fault is cancelled");
-		return rc;
+		return say_done(rc, text, json, "the fault is cancelled");
 	case COMMAND_SNAPSHOT:
 		rc = snapshot_take(f, c->name, err);
 		if (!rc)
 			trace_note(f, "snapshot %s", c->name);
-		if (!rc)
-			report_say(text, json, "all that is durable is kept");
-		return rc;
+		return say_done(rc, text, json, "all that is durable is kept");
 	case COMMAND_ROLLBACK:
 		rc = snapshot_rollback(f, c->name, told, err);
 		if (!rc)
 			trace_note(f, "back to snapshot %s", c->name);
-		if (!rc)
-			report_say(text, json, "everything is as it was kept");
-		return rc;
+		return say_done(rc, text, json, "everything is as it was kept");
 	case COMMAND_DROP:
 		rc = snapshot_drop(f, c->name, err);
-		if (!rc)
-			report_say(text, json, "the snapshot is removed");
-		return rc;
+		return say_done(rc, text, json, "the snapshot is removed");
 	case COMMAND_SNAPSHOTS:
 		return snapshot_list(f, text, json, err);
 	case COMMAND_STATUS:

@@ -115,9 +115,7 @@ void forget_on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct call c;
-	int64_t rc = call_begin(
-		&c, req,
-		&(struct call_what){ datasync ? POSIX_FDATASYNC : POSIX_FSYNC, .node = n });
+	int64_t rc = call_begin(&c, req, datasync ? POSIX_FDATASYNC : POSIX_FSYNC, .node = n);
 
 	(void)fi;
 	if (rc && c.inside)
@@ -137,12 +135,11 @@ int dir_sync_node(struct forget *f, struct node *n, bool data_only)
 		names_unlock(f);
 	}
 	if (!rc && f->opts.real_sync) {
-		int at = node_pin(f, n);
-		auto_fd fd = at < 0 ? at : openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		auto_pin at = node_pinned(f, n);
+		auto_fd fd = at.fd < 0 ? at.fd
+				       : openat(at.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		rc = fd < 0 || fsync(fd) ? -errno : 0;
-		if (at >= 0)
-			node_unpin(n);
 	}
 	return rc;
 }
@@ -152,9 +149,7 @@ void forget_on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct call c;
-	int64_t rc = call_begin(
-		&c, req,
-		&(struct call_what){ POSIX_FSYNCDIR, .node = n, .arg = (uint32_t)datasync });
+	int64_t rc = call_begin(&c, req, POSIX_FSYNCDIR, .node = n, .arg = (uint32_t)datasync);
 
 	(void)fi;
 	if (!rc)

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fd_path.h"
 #include "base/io.h"
 #include "base/vec.h"
 #include "record/pm_blob.h"
@@ -293,14 +294,13 @@ static int run_preloaded(const struct tracer *t, const struct files *f, const ch
 static int take(const struct files *f, struct traced *x, struct err *err)
 {
 	auto_strbuf maps = STRBUF_INIT;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->maps);
 	void *p = mmap(NULL, x->len, PROT_READ, MAP_SHARED | MAP_NORESERVE, f->stream, 0);
+
 	if (p == MAP_FAILED)
 		return err_set(err, -errno, "cannot map the tracer's stream: %m");
 	x->stream = p;
-	(void)!io_slurp(path, MAPS_MAX, &maps, NULL); /* names are not worth failing for */
+	(void)!io_slurp(fd_path(f->maps).text, MAPS_MAX, &maps,
+			NULL); /* names are not worth failing for */
 	x->maps = xstrdup(strbuf_str(&maps));
 	return 0;
 }
