@@ -2,7 +2,6 @@
 /* forget_copy.c - a copy of a tree with everything in it: contents, owners, times, links. */
 #include "forget/forget_copy.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/names_in.h"
 
 enum { COPY_DEPTH = 2000, COPY_BUF = 1 << 20 };
 
@@ -159,22 +159,12 @@ static int copy_entry(struct copying *c, int from, int to, uint64_t dir, const c
 
 static int copy_dir(struct copying *c, int from, int to, uint64_t ino, int depth)
 {
-	int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
+	auto_names_in d = names_in(from, ".");
+	int rc = d ? 0 : -errno;
 
-	if (!d) {
-		rc = -errno;
-		util_close(fd);
-		return rc;
-	}
-	while (!rc && (e = readdir(d))) {
-		if (streq(e->d_name, ".") || streq(e->d_name, "..") ||
-		    (depth == COPY_DEPTH && c->skip && streq(e->d_name, c->skip)))
-			continue;
-		rc = copy_entry(c, from, to, ino, e->d_name, depth);
-	}
-	closedir(d);
+	for (struct dirent *e; !rc && (e = names_next(d));)
+		if (depth != COPY_DEPTH || !c->skip || !streq(e->d_name, c->skip))
+			rc = copy_entry(c, from, to, ino, e->d_name, depth);
 	return rc;
 }
 

@@ -689,6 +689,12 @@ void forget_tear(struct forget *f, struct fault *fault, struct node *n, const vo
 		 uint64_t offset, size_t len);
 void forget_tell(struct forget *f, struct told_list *told);
 void told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
+/*
+ * Whether a waiting operation is about what matches: a file's attributes, or one of the names, for
+ * which `named` says it. With the names lock.
+ */
+bool waits_for(struct forget *f, const struct pending_op *op, const struct path_match *m,
+	       bool (*named)(const struct path_match *m, const char *path));
 /* Everything that the kernel knows. */
 void told_all(struct forget *f, struct told_list *told);
 /* Makes everything durable; the gate is held. */

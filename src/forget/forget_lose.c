@@ -212,9 +212,7 @@ uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
 static bool is_found(struct node *n)
 {
 	auto_lock(&n->lock);
-	bool found = n->opens || !n->gone;
-
-	return found;
+	return n->opens || !n->gone;
 }
 
 int forget_sync_all(struct forget *f)
@@ -265,31 +263,28 @@ struct survival {
 	uint64_t until;
 };
 
-static bool slot_matches(struct survival *s, const struct pending_op *op, int slot)
+bool waits_for(struct forget *f, const struct pending_op *op, const struct path_match *m,
+	       bool (*named)(const struct path_match *m, const char *path))
 {
-	struct node *dir = node_find(s->f, s->f->dev, op->slot[slot].dir);
-	auto_strbuf path = STRBUF_INIT;
-	bool yes;
+	const struct undo *u = op->undo;
+	bool two = op->kind == PENDING_RENAME || op->kind == PENDING_SWAP, yes = false;
 
-	if (!dir)
-		return false;
-	node_path(s->f, dir, op->slot[slot].name, &path);
-	yes = path_matches(&s->fault->survivors, strbuf_str(&path));
-	node_unref(s->f, dir);
-	return yes;
-}
-
-static bool is_listed(struct survival *s, const struct pending_op *op)
-{
 	if (op->kind == PENDING_ATTR || op->kind == PENDING_XATTR) {
-		struct undo *u = op->undo;
 		auto_strbuf path = STRBUF_INIT;
 
-		node_path(s->f, u->nodes[2], NULL, &path);
-		return path_matches(&s->fault->survivors, strbuf_str(&path));
+		node_path(f, u->nodes[2], NULL, &path);
+		return path_matches(m, strbuf_str(&path));
 	}
-	return slot_matches(s, op, 0) ||
-	       ((op->kind == PENDING_RENAME || op->kind == PENDING_SWAP) && slot_matches(s, op, 1));
+	for (int slot = 0; !yes && slot <= two; slot++) {
+		struct node *dir = node_find(f, f->dev, op->slot[slot].dir);
+		auto_strbuf path = STRBUF_INIT;
+
+		if (dir)
+			node_path(f, dir, op->slot[slot].name, &path);
+		yes = dir && named(m, strbuf_str(&path));
+		node_unref(f, dir);
+	}
+	return yes;
 }
 
 static bool survives(void *ctx, const struct pending_op *op)
@@ -302,7 +297,7 @@ static bool survives(void *ctx, const struct pending_op *op)
 		return rng_below(&s->rng, 2);
 	if (s->fault->survive != FAULT_SURVIVE_LISTED)
 		return false;
-	bool yes = is_listed(s, op);
+	bool yes = waits_for(s->f, op, &s->fault->survivors, path_matches);
 
 	s->matched |= yes;
 	return yes;
@@ -451,21 +446,16 @@ static int lose_metadata(struct survival *s, struct told_list *told)
 {
 	enum fault_survive how = s->fault ? s->fault->survive : FAULT_SURVIVE_NONE;
 	struct forget *f = s->f;
-	int rc;
 
 	if (!f->log)
 		return 0;
-	names_lock(f);
-	if (how == FAULT_SURVIVE_NONE || how == FAULT_SURVIVE_DATA) {
-		rc = log_cut(f, NULL, NULL, told);
-	} else if (f->opts.profile->in_order) {
-		survive_in_order(s);
-		rc = log_cut(f, is_until, s, told);
-	} else {
-		rc = log_cut(f, survives, s, told);
-	}
-	names_unlock(f);
-	return rc;
+	auto_names(f);
+	if (how == FAULT_SURVIVE_NONE || how == FAULT_SURVIVE_DATA)
+		return log_cut(f, NULL, NULL, told);
+	if (!f->opts.profile->in_order)
+		return log_cut(f, survives, s, told);
+	survive_in_order(s);
+	return log_cut(f, is_until, s, told);
 }
 
 /* The gate is held alone. */
@@ -534,14 +524,13 @@ void forget_give_up(struct forget *f)
 {
 	if (!f->log)
 		return;
-	names_lock(f);
-	if (pending_count(f->log)) {
-		forget_log(f, "names and attributes that cannot be made durable are taken back");
-		if (log_cut(f, NULL, NULL, NULL))
-			forget_log(f, "which stopped half way: the next mount of %s finishes it",
-				   f->root_path);
-	}
-	names_unlock(f);
+	auto_names(f);
+	if (!pending_count(f->log))
+		return;
+	forget_log(f, "names and attributes that cannot be made durable are taken back");
+	if (log_cut(f, NULL, NULL, NULL))
+		forget_log(f, "which stopped half way: the next mount of %s finishes it",
+			   f->root_path);
 }
 
 struct tearing {

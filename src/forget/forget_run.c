@@ -4,7 +4,6 @@
  */
 #include "forget/forget_run.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,6 +14,7 @@
 
 #include "base/io.h"
 #include "base/lock.h"
+#include "base/names_in.h"
 #include "base/words.h"
 #include "fs/profile.h"
 #include "forget/forget.h"
@@ -332,18 +332,14 @@ static int read_config(struct mount_run *r, struct err *err)
 /* After a crash MNT is a plain directory again, and a program that goes on writes there. */
 static void look_for_hidden(struct mount_run *r)
 {
-	DIR *d = opendir(r->mnt);
-	struct dirent *e = NULL;
+	auto_names_in d = names_in(AT_FDCWD, r->mnt);
+	struct dirent *e = names_next(d);
 
-	while (d && (e = readdir(d)) && (streq(e->d_name, ".") || streq(e->d_name, "..")))
-		;
 	if (e)
 		r->hidden = xasprintf(
 			"MNT %s is not empty: the mount hides what is in it, such as %s; did "
 			"something write there while nothing was mounted?",
 			r->mnt, e->d_name);
-	if (d)
-		closedir(d);
 }
 
 static int prepare(struct mount_run *r, struct err *err)

@@ -37,25 +37,23 @@ static bool is_full(int rc)
 	return rc == -ENOSPC || rc == -EDQUOT;
 }
 
+static int sync_locking(struct forget *f, struct node *n)
+{
+	auto_lock(&n->lock);
+	return data_sync(f, n);
+}
+
 /* Removed files may be all that fills ROOT; a file system frees their space now, and so do we. */
 int data_sync_freeing(struct forget *f, struct node *n)
 {
-	int rc, room;
+	int rc = sync_locking(f, n), room;
 
-	pthread_mutex_lock(&n->lock);
-	rc = data_sync(f, n);
-	pthread_mutex_unlock(&n->lock);
 	if (!is_full(rc) || !f->log)
 		return rc;
 	names_lock(f);
 	room = log_make_room(f);
 	names_unlock(f);
-	if (room)
-		return rc;
-	pthread_mutex_lock(&n->lock);
-	rc = data_sync(f, n);
-	pthread_mutex_unlock(&n->lock);
-	return rc;
+	return room ? rc : sync_locking(f, n);
 }
 
 static int really_sync(struct forget *f, struct node *n, bool data_only)
@@ -92,10 +90,8 @@ int data_sync_node(struct forget *f, struct node *n, bool data_only)
 	data_let_go(f, n);
 	if (rc || !log_waits(f, n))
 		return rc;
-	names_lock(f);
-	rc = log_sync(f, n, data_only, had);
-	names_unlock(f);
-	return rc;
+	auto_names(f);
+	return log_sync(f, n, data_only, had);
 }
 
 /*
