@@ -9,9 +9,11 @@
 #define BASE_NAMES_IN_H
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 
-#include "base/util.h"
+#include "base/err.h"
+#include "base/words.h"
 
 /* Takes the descriptor. NULL, and errno, if it cannot be read. */
 static inline DIR *names_of(int fd)
@@ -44,5 +46,17 @@ static inline void names_close_(DIR **d)
 		closedir(*d);
 }
 #define auto_names_in auto_call(names_close_) DIR *
+
+/* Adds the names in the directory `fd`, which `shown` names in messages: they may go meanwhile. */
+static inline int names_all(int fd, const char *shown, struct words *out, struct err *err)
+{
+	auto_names_in d = names_in(fd, ".");
+
+	if (!d)
+		return err_set(err, -errno, "cannot read %s: %m", shown);
+	for (struct dirent *e; (e = names_next(d));)
+		vec_push(out, xstrdup(e->d_name));
+	return 0;
+}
 
 #endif

@@ -435,26 +435,21 @@ static void pm_piece_apply(const struct model *m, size_t index, const uint64_t *
 	}
 }
 
+/* But for how one is made, both are the same. */
+#define PM_MODEL                                                                                   \
+	.pm = true, .clone = pm_clone, .destroy = pm_destroy, .apply = pm_apply,                   \
+	.pieces = pm_pieces, .piece_apply = pm_piece_apply
+
 const struct model_ops model_pm = {
 	.name = "pm",
 	.help = "persistent memory behind a volatile cache: durable after a flush and a fence",
-	.pm = true,
 	.create = pm_create,
-	.clone = pm_clone,
-	.destroy = pm_destroy,
-	.apply = pm_apply,
-	.pieces = pm_pieces,
-	.piece_apply = pm_piece_apply,
+	PM_MODEL,
 };
 
 const struct model_ops model_pm_eadr = {
 	.name = "pm-eadr",
 	.help = "persistent memory behind a persistent cache: durable once stored, in order",
-	.pm = true,
 	.create = eadr_create,
-	.clone = pm_clone,
-	.destroy = pm_destroy,
-	.apply = pm_apply,
-	.pieces = pm_pieces,
-	.piece_apply = pm_piece_apply,
+	PM_MODEL,
 };
