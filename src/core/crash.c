@@ -307,7 +307,7 @@ int crash_new(const struct trace *t, const struct crash_opts *opts, struct crash
 
 	if (!opts->base && t->info.size > IMAGE_SIZE_MAX)
 		return err_set(err, -EFBIG, "a device of %llu bytes is larger than an image can be",
-			       (unsigned long long)t->info.size);
+			       llu(t->info.size));
 	auto_crash e = xmalloc(sizeof(*e));
 	*e = (struct crash){ .trace = t, .opts = *opts, .at = SIZE_MAX, .step_at = SIZE_MAX };
 	e->model_opts.ctx = opts->model_ctx;

@@ -251,9 +251,8 @@ static int submit(struct block_model *b, uint64_t number, const struct event *ev
 		return err_set(err, -EINVAL,
 			       "event %llu, %s of %llu bytes at %llu, is outside the device of "
 			       "%llu bytes",
-			       (unsigned long long)number, event_kind_name(ev->kind),
-			       (unsigned long long)ev->len, (unsigned long long)ev->addr,
-			       (unsigned long long)b->m.durable.size);
+			       llu(number), event_kind_name(ev->kind), llu(ev->len), llu(ev->addr),
+			       llu(b->m.durable.size));
 	if (ev->flags & EV_PREFLUSH)
 		vec_push(&b->q->flushes, number);
 	if (!ev->len)

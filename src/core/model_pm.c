@@ -304,11 +304,10 @@ static int store(struct pm_model *p, uint64_t number, const struct event *ev, st
 		return err_set(err, -EINVAL,
 			       "event %llu, a store of %llu bytes at %llu, is outside the region "
 			       "of %llu bytes",
-			       (unsigned long long)number, (unsigned long long)ev->len,
-			       (unsigned long long)ev->addr, (unsigned long long)p->m.durable.size);
+			       llu(number), llu(ev->len), llu(ev->addr), llu(p->m.durable.size));
 	if (x->mem.atoms.n + ev->len / g + 2 >= PM_NONE)
 		return err_set(err, -EFBIG, "event %llu: too many stores are in flight",
-			       (unsigned long long)number);
+			       llu(number));
 	uint32_t cpu = get_cpu(x, ev->cpu);
 	struct cpu *c = &x->cpus.v[cpu];
 

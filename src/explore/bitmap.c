@@ -26,7 +26,7 @@ void bitmap_print(const struct arg_def *arg, uint64_t value, struct strbuf *out)
 	const char *comma = "";
 
 	if (arg->kind == ARG_MODE) {
-		strbuf_addf(out, "%04llo", (unsigned long long)value);
+		strbuf_addf(out, "%04llo", llu(value));
 		return;
 	}
 	if (!value)

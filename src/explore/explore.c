@@ -336,25 +336,19 @@ static void add_up(const struct tasks_parent *p, struct explore_result *r)
 {
 	bool all = true;
 
-	r->operations = r->steps = r->states = r->revisits = r->restores = r->saves = 0;
-	r->mounts = r->undone = r->adopted = r->abandoned = r->compared = r->crash_states = 0;
-	r->depth_max = r->overlapped = r->shrinking = 0;
+#define EACH_SUM(sum)                                                                              \
+	sum(operations) sum(steps) sum(states) sum(revisits) sum(restores) sum(saves) sum(mounts)  \
+		sum(undone) sum(adopted) sum(abandoned) sum(compared) sum(crash_states)            \
+			sum(overlapped)
+#define BEGIN(member) r->member = 0;
+#define ADD(member)   r->member += s->member;
+
+	EACH_SUM(BEGIN)
+	r->depth_max = r->shrinking = 0;
 	for (unsigned i = 0; i < p->opts->jobs; i++) {
 		const struct search_progress *s = &p->slot[i].shared->progress;
 
-		r->operations += s->operations;
-		r->steps += s->steps;
-		r->states += s->states;
-		r->revisits += s->revisits;
-		r->restores += s->restores;
-		r->saves += s->saves;
-		r->mounts += s->mounts;
-		r->undone += s->undone;
-		r->adopted += s->adopted;
-		r->abandoned += s->abandoned;
-		r->compared += s->compared;
-		r->crash_states += s->crash_states;
-		r->overlapped += s->overlapped;
+		EACH_SUM(ADD)
 		r->shrinking += p->slot[i].shrinks;
 		r->depth_max = max(r->depth_max, (uint64_t)s->depth_max);
 		/* By bits only, some may have been left out. */

@@ -791,7 +791,7 @@ int stepper_check_room(struct stepper *s, struct step_result *out, struct err *e
 		findings_add(&out->findings, FINDING_UNUSABLE, NULL,
 			     xasprintf("%llu bytes of room did not come back when everything was "
 				       "removed",
-				       (unsigned long long)missing),
+				       llu(missing)),
 			     xstrdup("nothing had crashed yet"));
 	if (out->findings.n) {
 		snprintf(out->signature, sizeof(out->signature), SIGNATURE_ROOM);

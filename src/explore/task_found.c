@@ -62,10 +62,9 @@ static void tell(const struct small *f, enum message_kind kind)
 	if (!f->tries)
 		words = xasprintf("%s (as it was found%s)", f->words, cut);
 	else
-		words = xasprintf("%s (shown %llu of %llu times%s%s)", f->words,
-				  (unsigned long long)f->shown, (unsigned long long)f->tries,
-				  f->quality == FROM_IMAGE ? ", from the image start.img" : "",
-				  cut);
+		words = xasprintf(
+			"%s (shown %llu of %llu times%s%s)", f->words, llu(f->shown), llu(f->tries),
+			f->quality == FROM_IMAGE ? ", from the image start.img" : "", cut);
 	task_tell(f->t, kind, words, f->dir, f->ops);
 }
 
