@@ -336,10 +336,11 @@ static void add_up(const struct tasks_parent *p, struct explore_result *r)
 {
 	bool all = true;
 
-#define EACH_SUM(sum)                                                                              \
-	sum(operations) sum(steps) sum(states) sum(revisits) sum(restores) sum(saves) sum(mounts)  \
-		sum(undone) sum(adopted) sum(abandoned) sum(compared) sum(crash_states)            \
-			sum(overlapped)
+/* clang-format off */
+#define EACH_SUM(sum) \
+	sum(operations) sum(steps) sum(states) sum(revisits) sum(restores) sum(saves) sum(mounts) \
+	sum(undone) sum(adopted) sum(abandoned) sum(compared) sum(crash_states) sum(overlapped)
+/* clang-format on */
 #define BEGIN(member) r->member = 0;
 #define ADD(member)   r->member += s->member;
 

@@ -218,10 +218,13 @@ void undo_add_bytes(struct strbuf *out, const void *data, size_t len)
 }
 
 /* The numbers of a struct undo, in the order in which they are written. */
-#define EACH_NUMBER(number)                                                                        \
-	number(64, seq) number(64, ino) number(64, other) number(64, dir[0]) number(64, dir[1])    \
-		number(64, atime.tv_sec) number(64, mtime.tv_sec) number(32, mode) number(32, uid) \
-			number(32, gid) number(32, atime.tv_nsec) number(32, mtime.tv_nsec)
+/* clang-format off */
+#define EACH_NUMBER(number) \
+	number(64, seq) number(64, ino) number(64, other) number(64, dir[0]) \
+	number(64, dir[1]) number(64, atime.tv_sec) number(64, mtime.tv_sec) \
+	number(32, mode) number(32, uid) number(32, gid) number(32, atime.tv_nsec) \
+	number(32, mtime.tv_nsec)
+/* clang-format on */
 
 void undo_encode(const struct undo *u, struct strbuf *out)
 {

@@ -274,20 +274,28 @@ const struct image *disk_image(struct disk *d)
 	return &d->image;
 }
 
+/* The next piece of [*from, to) that is not all zeros, read into `page`; 0: there is none. */
+static size_t next_written(const struct image *img, uint64_t *from, uint64_t to,
+			   unsigned char page[IMAGE_PAGE])
+{
+	static const unsigned char zeros[IMAGE_PAGE];
+
+	for (size_t n; *from < to; *from += n) {
+		n = min(to - *from, IMAGE_PAGE - *from % IMAGE_PAGE);
+		image_read(img, *from, page, n);
+		if (memcmp(page, zeros, n) != 0)
+			return n;
+	}
+	return 0;
+}
+
 /* A hole stays one where `img` is zero: filling it would cost memory. */
 static void write_into_hole(struct disk *d, const struct image *img, uint64_t from, uint64_t to)
 {
-	static const unsigned char zeros[IMAGE_PAGE];
 	unsigned char page[IMAGE_PAGE];
 
-	while (from < to) {
-		size_t n = min(to - from, IMAGE_PAGE - from % IMAGE_PAGE);
-
-		image_read(img, from, page, n);
-		if (memcmp(page, zeros, n) != 0)
-			memcpy(d->map + from, page, n);
-		from += n;
-	}
+	for (size_t n; (n = next_written(img, &from, to, page)); from += n)
+		memcpy(d->map + from, page, n);
 }
 
 /*
@@ -420,18 +428,9 @@ int disk_mark(struct disk *d, const struct event *ev, struct err *err)
 /* Whether the image is zero in a range, as the device is that has no memory there. */
 static bool hole_in_image(const struct disk *d, uint64_t from, uint64_t to)
 {
-	static const unsigned char zeros[IMAGE_PAGE];
 	unsigned char page[IMAGE_PAGE];
 
-	while (from < to) {
-		size_t n = min(to - from, IMAGE_PAGE - from % IMAGE_PAGE);
-
-		image_read(&d->image, from, page, n);
-		if (memcmp(page, zeros, n) != 0)
-			return false;
-		from += n;
-	}
-	return true;
+	return !next_written(&d->image, &from, to, page);
 }
 
 /* Where the image, to which the trace has been applied, is not what the device holds. */
