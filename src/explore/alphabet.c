@@ -568,7 +568,7 @@ void alphabet_release(struct alphabet *a)
 void alphabet_draw(struct alphabet *a, const struct inputs *in, uint64_t seed, size_t n,
 		   bool distinct)
 {
-	struct drawer d;
+	auto_call(drawer_release) struct drawer d;
 	auto_hashset seen = HASHSET_INIT;
 	size_t tries = distinct ? 20 * n + 100 : n;
 
@@ -587,5 +587,4 @@ void alphabet_draw(struct alphabet *a, const struct inputs *in, uint64_t seed, s
 		vec_push(&a->steps, (struct step){ (uint32_t)from, (uint32_t)(a->w.ops.n - from) });
 	}
 	alphabet_add_made_only(a);
-	drawer_release(&d);
 }

@@ -184,7 +184,7 @@ static void on_message(void *ctx, unsigned worker, uint32_t kind, const void *da
 static bool add_try(const struct script_note *note, struct script *out)
 {
 	struct err ignored = ERR_INIT;
-	struct script all;
+	auto_call(script_release) struct script all;
 
 	script_init(&all);
 	bool good = !script_parse(note->text, min(note->len, (uint32_t)SCRIPT_NOTE_MAX), "script",
@@ -197,7 +197,6 @@ static bool add_try(const struct script_note *note, struct script *out)
 		else
 			script_add(out, item->kind, item->n);
 	}
-	script_release(&all);
 	return good;
 }
 
@@ -207,7 +206,7 @@ static void add_path(const struct tasks_parent *p, unsigned i, uint32_t n, struc
 	const struct search_progress *progress = &p->slot[i].shared->progress;
 	struct inputs in = *p->opts->inputs;
 	struct search_opts how;
-	struct alphabet a;
+	auto_call(alphabet_release) struct alphabet a;
 
 	task_vary(p->opts, i, p->slot[i].shared->walks, &how, &in);
 	alphabet_init(&a);
@@ -215,7 +214,6 @@ static void add_path(const struct tasks_parent *p, unsigned i, uint32_t n, struc
 	for (uint32_t k = 0; k < min(n, (uint32_t)progress->path_n); k++)
 		if (progress->path[k] < a.steps.n)
 			script_add_step(out, &a, progress->path[k]);
-	alphabet_release(&a);
 }
 
 /* The script to where a task stopped answering. False if the last operation is unknown. */
@@ -230,7 +228,7 @@ static bool script_of_task(const struct tasks_parent *p, unsigned i, struct scri
 
 static void report_hang(struct tasks_parent *p, unsigned i, double silence)
 {
-	struct script script;
+	auto_call(script_release) struct script script;
 	auto_free char *dir = NULL;
 	auto_strbuf words = STRBUF_INIT;
 	struct err err = ERR_INIT;
@@ -251,7 +249,6 @@ static void report_hang(struct tasks_parent *p, unsigned i, double silence)
 	p->opts->found(p->opts->ctx, strbuf_str(&words), rc ? "" : dir, script.w.ops.n);
 	if (rc)
 		p->opts->failed(p->opts->ctx, err.msg);
-	script_release(&script);
 }
 
 static void take_hang(struct tasks_parent *p, unsigned i, const struct pool_end *e)

@@ -78,7 +78,7 @@ static void print_case(const struct kept *k, size_t ops, bool begins, struct str
 	const struct stepper *st = k->stepper;
 	const struct target *t = side_target_of(st->sides[0]);
 	struct target_opts here = { .spec = st->sides[0]->spec };
-	struct stored_case c;
+	auto_call(stored_case_release) struct stored_case c;
 
 	case_init(&c, t ? &t->opts : &here, t ? t->ops->guarantee : "linux", ops,
 		  k->result->signature);
@@ -95,18 +95,16 @@ static void print_case(const struct kept *k, size_t ops, bool begins, struct str
 		c.shrunk_by =
 			xasprintf("%llu scripts, %llu operations", llu(k->runs), llu(k->steps));
 	record_print(&store_explored, &c, out);
-	stored_case_release(&c);
 }
 
 static void print_hang(const struct target_opts *target, const char *reference, size_t ops,
 		       struct strbuf *out)
 {
-	struct stored_case c;
+	auto_call(stored_case_release) struct stored_case c;
 
 	case_init(&c, target, "linux", ops, "hang");
 	stored_case_add_reference(&c, reference, NULL);
 	record_print(&store_explored, &c, out);
-	stored_case_release(&c);
 }
 
 static int keep_start(const struct kept *k, unsigned i, const char *dir, struct err *err)

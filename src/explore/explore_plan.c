@@ -243,13 +243,12 @@ int explore_plan_complete(struct explore_plan *p, bool bounded, struct err *err)
 static char *hash_of(const struct explore_plan *p, const struct inputs *in)
 {
 	auto_strbuf drawn = STRBUF_INIT;
-	struct alphabet a;
+	auto_call(alphabet_release) struct alphabet a;
 	char hex[HASH_HEX_SIZE];
 
 	alphabet_init(&a);
 	alphabet_draw(&a, in, p->seed, DRAWN, false);
 	workload_print(&a.w, &drawn);
-	alphabet_release(&a);
 	return xstrdup(hash_hex(hash_bytes(drawn.buf, drawn.len), hex));
 }
 

@@ -160,7 +160,7 @@ static void cut_behind(struct script *s, size_t n)
 
 int shrink_shows(struct shrink *h, struct script *s, struct err *err)
 {
-	struct step_result result = { 0 };
+	auto_call(step_result_release) struct step_result result = { 0 };
 	auto_strbuf log = STRBUF_INIT;
 	size_t at;
 	int rc = script_run(s, h->st, &result, &at, h->how->shown ? &log : NULL, err);
@@ -172,7 +172,6 @@ int shrink_shows(struct shrink *h, struct script *s, struct err *err)
 			rc = h->how->shown(h->how->ctx, s, h->out, &result, &log, err);
 		rc = rc ? rc : 1;
 	}
-	step_result_release(&result);
 	return rc;
 }
 
@@ -186,14 +185,13 @@ void shrink_take(struct shrink *h, struct script *less)
 
 static int try_kept(struct shrink *h, const bool *keep, struct err *err)
 {
-	struct script less;
+	auto_call(script_release) struct script less;
 
 	script_init(&less);
 	script_select(h->best, keep, &less);
 	int rc = less.items.n ? shrink_shows(h, &less, err) : 0;
 	if (rc > 0)
 		shrink_take(h, &less);
-	script_release(&less);
 	return rc;
 }
 
@@ -268,7 +266,7 @@ static int leave_out(struct shrink *h, struct err *err)
 /* One more try before anything is left out; the first that shows is what is made smaller. */
 static int try_whole(struct shrink *h, struct err *err)
 {
-	struct script copy;
+	auto_call(script_release) struct script copy;
 
 	script_init(&copy);
 	script_copy(&copy, h->best);
@@ -280,7 +278,6 @@ static int try_whole(struct shrink *h, struct err *err)
 	h->out->shown += rc > 0;
 	if (rc > 0 && h->out->shown == 1)
 		shrink_take(h, &copy);
-	script_release(&copy);
 	return rc;
 }
 

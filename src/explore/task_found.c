@@ -116,7 +116,7 @@ static bool has_saved(const struct script *s)
 static int keep_first(struct small *f, const struct search *s, const struct script *path,
 		      struct step_result *result, struct err *err)
 {
-	struct script lately;
+	auto_call(script_release) struct script lately;
 	struct kept k = kept_of(f, path, result);
 
 	script_init(&lately);
@@ -132,7 +132,6 @@ static int keep_first(struct small *f, const struct search *s, const struct scri
 	} else {
 		tell(f, MSG_FOUND); /* a finding that cannot be kept is told all the same */
 	}
-	script_release(&lately);
 	return rc;
 }
 
@@ -186,7 +185,7 @@ static int keep_last(struct small *f, const struct script *script, const struct 
 		     struct step_result *first, struct err *err)
 {
 	auto_strbuf log = STRBUF_INIT;
-	struct step_result again = { 0 };
+	auto_call(step_result_release) struct step_result again = { 0 };
 	struct stepper *st = &f->t->stepper;
 	size_t at;
 
@@ -215,7 +214,6 @@ static int keep_last(struct small *f, const struct script *script, const struct 
 			k.log = NULL;
 		rc = keep_update(&k, err);
 	}
-	step_result_release(&again);
 	return rc;
 }
 

@@ -500,7 +500,7 @@ static void run_release(struct mount_run *r)
 
 int forget_run(const struct forget_run_opts *o, enum forget_run_end *end, struct err *err)
 {
-	struct mount_run r = { .o = o, .log_fd = -1 };
+	auto_call(run_release) struct mount_run r = { .o = o, .log_fd = -1 };
 	int rc;
 
 	pthread_mutex_init(&r.log_lock, NULL);
@@ -511,7 +511,6 @@ int forget_run(const struct forget_run_opts *o, enum forget_run_end *end, struct
 		rc = serve(&r, end, err);
 	if (rc)
 		forget_free(steal(r.forget)); /* unmounts before anything else is said */
-	run_release(&r);
 	return rc;
 }
 

@@ -85,12 +85,11 @@ static int ask_version(struct tracer *t, unsigned *number, struct err *err)
 			       .timeout_ms = VERSION_TIMEOUT_MS,
 			       .merge_stderr = true,
 			       .output_limit = 4096 };
-	struct proc_result r = { 0 };
+	auto_call(proc_result_release) struct proc_result r = { 0 };
 	int rc = proc_run(&o, &r, err);
 
 	if (!rc)
 		rc = parse_version(t, strbuf_str(&r.out), number, err);
-	proc_result_release(&r);
 	return rc;
 }
 

@@ -10,7 +10,7 @@ enum { BEFORE = 4, AFTER = 2, ROWS_MAX = 60, SAID_SHOWN = 2000 };
 
 int app_view_load(struct app_view *v, const char *dir, struct err *err)
 {
-	struct words dirs = { 0 };
+	auto_words dirs = { 0 };
 	int rc = 0;
 
 	if (below_exists(v->run, "summary")) {
@@ -28,7 +28,6 @@ int app_view_load(struct app_view *v, const char *dir, struct err *err)
 		if (!rc)
 			vec_push(&v->cases, c);
 	}
-	words_release(&dirs);
 	return rc;
 }
 
