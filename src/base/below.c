@@ -5,14 +5,15 @@
  */
 #include "base/below.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd_path.h"
 #include "base/io.h"
+#include "base/names_in.h"
 #include "base/owner.h"
 #include "base/strbuf.h"
 #include "base/util.h"
@@ -480,22 +481,14 @@ static int remove_tree(int dir, const char *name, const char *shown, unsigned de
 
 static int remove_all(int fd, const char *shown, unsigned depth, struct err *err)
 {
-	struct dirent **names;
-	int n = scandirat(fd, ".", &names, NULL, NULL);
-	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", shown) : 0;
+	auto_words names = { 0 };
+	int rc = names_all(fd, shown, &names, err);
 
-	for (int i = 0; i < n; i++) {
-		const char *one = names[i]->d_name;
+	for (size_t i = 0; !rc && i < names.n; i++) {
+		auto_free char *path = xasprintf("%s/%s", shown, names.v[i]);
 
-		if (!rc && !streq(one, ".") && !streq(one, "..")) {
-			auto_free char *path = xasprintf("%s/%s", shown, one);
-
-			rc = remove_tree(fd, one, path, depth + 1, err);
-		}
-		free(names[i]);
+		rc = remove_tree(fd, names.v[i], path, depth + 1, err);
 	}
-	if (n >= 0)
-		free(names);
 	return rc;
 }
 
@@ -503,14 +496,11 @@ static int remove_all(int fd, const char *shown, unsigned depth, struct err *err
 static int open_doomed(int dir, const char *name)
 {
 	auto_fd at = below_openat(dir, name, O_PATH | O_DIRECTORY, 0);
-	char path[40];
 	struct stat st;
 
-	if (at >= 0 && fstat(at, &st) == 0 && (st.st_mode & 0700) != 0700) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
-		if (chmod(path, 0700) < 0)
-			errno = 0; /* then it is the opening or the removing that fails */
-	}
+	if (at >= 0 && fstat(at, &st) == 0 && (st.st_mode & 0700) != 0700 &&
+	    chmod(fd_path(at).text, 0700) < 0)
+		errno = 0; /* then it is the opening or the removing that fails */
 	return at < 0 ? at : below_openat(dir, name, O_RDONLY | O_DIRECTORY, 0);
 }
 
@@ -570,15 +560,15 @@ int below_remove_whole(const char *dir, const char *name, struct err *err)
 	return below_remove_at(parent, hidden, shown, err);
 }
 
-static int is_left_behind(const struct dirent *d)
+static bool is_left_behind(const char *name)
 {
-	return d->d_name[0] == '.' && strstr(d->d_name, "-outage-" NEW_KIND "-") &&
-	       owner_state(d->d_name, NULL) == OWNER_GONE;
+	return name[0] == '.' && strstr(name, "-outage-" NEW_KIND "-") &&
+	       owner_state(name, NULL) == OWNER_GONE;
 }
 
 int below_sweep(const char *dir, const char *name, struct err *err)
 {
-	struct dirent **names;
+	auto_words names = { 0 };
 
 	if (name && !below_exists(dir, name))
 		return 0;
@@ -586,47 +576,28 @@ int below_sweep(const char *dir, const char *name, struct err *err)
 	if (fd < 0)
 		return fd;
 	auto_free char *shown = below_shown(dir, name);
-	int n = scandirat(fd, ".", &names, is_left_behind, NULL);
-	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", shown) : 0;
-	for (int i = 0; i < n; i++) {
-		auto_free char *path = xasprintf("%s/%s", shown, names[i]->d_name);
+	int rc = names_all(fd, shown, &names, err);
+	for (size_t i = 0; !rc && i < names.n; i++) {
+		auto_free char *path = xasprintf("%s/%s", shown, names.v[i]);
 
-		if (!rc)
-			rc = below_remove_at(fd, names[i]->d_name, path, err);
-		free(names[i]);
+		if (is_left_behind(names.v[i]))
+			rc = below_remove_at(fd, names.v[i], path, err);
 	}
-	if (n >= 0)
-		free(names);
 	return rc;
 }
 
-static int by_number(const struct dirent **a, const struct dirent **b)
-{
-	return strverscmp((*a)->d_name, (*b)->d_name);
-}
-
-static int not_hidden(const struct dirent *d)
-{
-	return d->d_name[0] != '.';
-}
+DEFINE_ORDER(by_number, char *, strverscmp(*a, *b))
 
 int below_list(const char *dir, const char *name, struct words *out, struct err *err)
 {
-	struct dirent **names;
+	auto_words names = { 0 };
 	auto_fd fd = below_open_dir(dir, name, err);
+	auto_free char *shown = below_shown(dir, name);
+	int rc = fd < 0 ? fd : names_all(fd, shown, &names, err);
 
-	if (fd < 0)
-		return fd;
-	int n = scandirat(fd, ".", &names, not_hidden, by_number);
-	if (n < 0) {
-		auto_free char *shown = below_shown(dir, name);
-
-		return err_set(err, -errno, "cannot read %s: %m", shown);
-	}
-	for (int i = 0; i < n; i++) {
-		vec_push(out, xstrdup(names[i]->d_name));
-		free(names[i]);
-	}
-	free(names);
-	return 0;
+	vec_sort(&names, by_number);
+	for (size_t i = 0; !rc && i < names.n; i++)
+		if (names.v[i][0] != '.')
+			vec_push(out, steal(names.v[i]));
+	return rc;
 }

@@ -5,7 +5,6 @@
  */
 #include "base/io.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -15,16 +14,20 @@
 
 #include "base/below.h"
 #include "base/fault.h"
+#include "base/names_in.h"
 
-ssize_t io_read_full(int fd, void *data, size_t len)
+enum { HERE = -1 }; /* in place of an offset: at the position, which moves */
+
+static ssize_t read_full(const char *point, int fd, char *data, size_t len, off_t off)
 {
 	size_t done = 0;
-	int fault = fault_point("io.read");
+	int fault = fault_point(point);
 
 	if (fault)
 		return fault;
 	while (done < len) {
-		ssize_t n = read(fd, (char *)data + done, len - done);
+		ssize_t n = off == HERE ? read(fd, data + done, len - done)
+					: pread(fd, data + done, len - done, off + (off_t)done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -35,65 +38,46 @@ ssize_t io_read_full(int fd, void *data, size_t len)
 		done += (size_t)n;
 	}
 	return (ssize_t)done;
+}
+
+ssize_t io_read_full(int fd, void *data, size_t len)
+{
+	return read_full("io.read", fd, data, len, HERE);
 }
 
 ssize_t io_pread_full(int fd, void *data, size_t len, off_t off)
 {
+	return off < 0 ? -EINVAL : read_full("io.pread", fd, data, len, off);
+}
+
+static int write_full(const char *point, int fd, const char *data, size_t len, off_t off)
+{
 	size_t done = 0;
-	int fault = fault_point("io.pread");
+	int fault = fault_point(point);
 
 	if (fault)
 		return fault;
 	while (done < len) {
-		ssize_t n = pread(fd, (char *)data + done, len - done, off + (off_t)done);
+		ssize_t n = off == HERE ? write(fd, data + done, len - done)
+					: pwrite(fd, data + done, len - done, off + (off_t)done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		if (n == 0)
-			break;
 		done += (size_t)n;
 	}
-	return (ssize_t)done;
+	return 0;
 }
 
 int io_write_full(int fd, const void *data, size_t len)
 {
-	size_t done = 0;
-	int fault = fault_point("io.write");
-
-	if (fault)
-		return fault;
-	while (done < len) {
-		ssize_t n = write(fd, (const char *)data + done, len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		done += (size_t)n;
-	}
-	return 0;
+	return write_full("io.write", fd, data, len, HERE);
 }
 
 int io_pwrite_full(int fd, const void *data, size_t len, off_t off)
 {
-	size_t done = 0;
-	int fault = fault_point("io.pwrite");
-
-	if (fault)
-		return fault;
-	while (done < len) {
-		ssize_t n = pwrite(fd, (const char *)data + done, len - done, off + (off_t)done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		done += (size_t)n;
-	}
-	return 0;
+	return off < 0 ? -EINVAL : write_full("io.pwrite", fd, data, len, off);
 }
 
 /* Reads to the end, from where the descriptor stands. */
@@ -320,22 +304,14 @@ static int sync_tree(int dir, const char *name, const char *path, struct err *er
 /* All that a directory holds, then the directory. */
 static int sync_dir(int fd, const char *path, struct err *err)
 {
-	struct dirent **names;
-	int n = scandirat(fd, ".", &names, NULL, NULL);
-	int rc = n < 0 ? err_set(err, -errno, "cannot read %s: %m", path) : 0;
+	auto_words names = { 0 };
+	int rc = names_all(fd, path, &names, err);
 
-	for (int i = 0; i < n; i++) {
-		const char *one = names[i]->d_name;
+	for (size_t i = 0; !rc && i < names.n; i++) {
+		auto_free char *below = xasprintf("%s/%s", path, names.v[i]);
 
-		if (!rc && !streq(one, ".") && !streq(one, "..")) {
-			auto_free char *below = xasprintf("%s/%s", path, one);
-
-			rc = sync_tree(fd, one, below, err);
-		}
-		free(names[i]);
+		rc = sync_tree(fd, names.v[i], below, err);
 	}
-	if (n >= 0)
-		free(names);
 	return rc ? rc : io_sync_fd(fd, path, err);
 }
 

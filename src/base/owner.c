@@ -26,7 +26,7 @@ static unsigned long long pid_namespace(void)
 {
 	struct stat st;
 
-	return stat("/proc/self/ns/pid", &st) ? 0 : (unsigned long long)st.st_ino;
+	return stat("/proc/self/ns/pid", &st) ? 0 : llu(st.st_ino);
 }
 
 const char *owner_name(const char *kind, char name[OWNER_NAME_SIZE])

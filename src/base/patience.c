@@ -2,10 +2,10 @@
 /* patience.c - measures silence, less the time that a process waited for a processor. */
 #include "base/patience.h"
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/names_in.h"
 #include "base/proc.h"
 
 /*
@@ -15,15 +15,15 @@
 static void add_share(pid_t pid, struct patience_share *out)
 {
 	auto_free char *path = xasprintf("/proc/%d/task", (int)pid);
-	DIR *tasks = opendir(path);
+	auto_names_in tasks = names_in(AT_FDCWD, path);
 
-	for (struct dirent *d; tasks && (d = readdir(tasks));) {
+	for (struct dirent *d; (d = names_next(tasks));) {
 		auto_free char *file = xasprintf("%s/%s/schedstat", path, d->d_name);
 		auto_strbuf text = STRBUF_INIT;
 		unsigned long long ran, waited;
 		struct proc_stat p;
 
-		if (*d->d_name == '.' || io_slurp(file, 256, &text, NULL) ||
+		if (io_slurp(file, 256, &text, NULL) ||
 		    sscanf(strbuf_str(&text), "%llu %llu", &ran, &waited) != 2)
 			continue;
 		out->ran_ns += ran;
@@ -31,19 +31,16 @@ static void add_share(pid_t pid, struct patience_share *out)
 		pid_t tid = (pid_t)strtol(d->d_name, NULL, 10);
 		out->waits |= tid != gettid() && proc_stat(tid, &p) && p.state == 'R';
 	}
-	if (tasks)
-		closedir(tasks);
 }
 
 void patience_share(pid_t pid, struct patience_share *out)
 {
-	struct proc_list list = { 0 };
+	auto_vec struct proc_list list = { 0 };
 
 	*out = (struct patience_share){ 0 };
 	proc_tree(pid, &list);
 	for (size_t i = 0; i < list.n; i++)
 		add_share(list.v[i], out);
-	vec_release(&list);
 }
 
 void patience_renew(struct patience *p)

@@ -287,8 +287,7 @@ static bool next_job(struct pool *p, struct pool_job *j)
 {
 	if (p->back.n) {
 		*j = p->back.v[0];
-		p->back.n--;
-		memmove(p->back.v, p->back.v + 1, p->back.n * sizeof(*j));
+		vec_remove(&p->back, 0, 1);
 		return true;
 	}
 	p->more = p->more && p->opts.next(p->opts.ctx, &j->unit, &j->data);

@@ -120,10 +120,7 @@ static void take_frames(struct pool *p, struct pool_slot *s)
 		take_frame(p, s, &f, s->in.buf + at + sizeof(f));
 		at += sizeof(f) + f.len;
 	}
-	if (at) {
-		memmove(s->in.buf, s->in.buf + at, s->in.len - at);
-		strbuf_cut(&s->in, s->in.len - at);
-	}
+	strbuf_drop(&s->in, at);
 }
 
 void pool_hear(struct pool *p, struct pool_slot *s, size_t limit)
@@ -163,10 +160,7 @@ void pool_send(struct pool_slot *s)
 	}
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
 		done = s->out.len;
-	if (done)
-		memmove(s->out.buf, s->out.buf + done, s->out.len - done);
-	if (done)
-		strbuf_cut(&s->out, s->out.len - done);
+	strbuf_drop(&s->out, done);
 }
 
 void pool_send_job(struct pool_slot *s, const struct pool_job *j)

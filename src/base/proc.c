@@ -2,7 +2,6 @@
 /* proc.c - runs a child with limits of time and output, and reads what /proc says of processes. */
 #include "base/proc.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +15,7 @@
 
 #include "base/fault.h"
 #include "base/io.h"
+#include "base/names_in.h"
 
 enum { GRACE_MS = 500, KILL_MS = 5000, POLL_MS = 20, OUTPUT_LIMIT = 1 << 20 };
 
@@ -341,10 +341,10 @@ static bool contains(const struct proc_list *list, pid_t pid)
 /* One pass over all processes: those whose parent is in the list. True if some were added. */
 static bool add_children(struct proc_list *list)
 {
-	DIR *proc = opendir("/proc");
+	auto_names_in proc = names_in(AT_FDCWD, "/proc");
 	size_t before = list->n;
 
-	for (struct dirent *d; proc && (d = readdir(proc));) {
+	for (struct dirent *d; (d = names_next(proc));) {
 		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
 		struct proc_stat p;
 
@@ -352,8 +352,6 @@ static bool add_children(struct proc_list *list)
 		    !contains(list, pid))
 			vec_push(list, pid);
 	}
-	if (proc)
-		closedir(proc);
 	return list->n > before;
 }
 

@@ -27,14 +27,13 @@ static bool same_program(pid_t pid)
 
 void reap_kill(pid_t pid)
 {
-	struct proc_list list = { 0 };
+	auto_vec struct proc_list list = { 0 };
 
 	proc_tree(pid, &list);
 	kill(pid, SIGKILL);
 	for (size_t i = 1; i < list.n; i++)
 		if (!same_program(list.v[i]))
 			kill(list.v[i], SIGKILL);
-	vec_release(&list);
 }
 
 bool reap_wait(pid_t pid, int *status)
@@ -71,14 +70,13 @@ bool reap_below(void)
 {
 	/* All at once: one may wait for another, as for a FUSE server, and only then end. */
 	for (int ms = 0, nap = 1; any_child(); ms += nap, nap = min(2 * nap, (int)NAP_MS)) {
-		struct proc_list list = { 0 };
+		auto_vec struct proc_list list = { 0 };
 
 		if (ms >= PATIENCE_MS)
 			return false;
 		proc_tree(getpid(), &list);
 		for (size_t i = 1; i < list.n; i++)
 			kill(list.v[i], SIGKILL);
-		vec_release(&list);
 		util_sleep_ms((unsigned)nap);
 	}
 	return true;
@@ -86,7 +84,7 @@ bool reap_below(void)
 
 bool reap_stopped(pid_t pid, struct strbuf *who)
 {
-	struct proc_list list = { 0 };
+	auto_vec struct proc_list list = { 0 };
 	struct proc_stat p;
 	bool any = false;
 
@@ -105,7 +103,6 @@ bool reap_stopped(pid_t pid, struct strbuf *who)
 		strbuf_addf(who, "process %d (%.*s)", (int)list.v[i],
 			    (int)strcspn(strbuf_str(&name), "\n"), strbuf_str(&name));
 	}
-	vec_release(&list);
 	return any;
 }
 

@@ -48,7 +48,7 @@ const char *similar_of(const char *word, const char *const *words)
 void similar_hint(const char *word, const char *words, struct strbuf *out)
 {
 	auto_free char *copy = xstrdup(words);
-	struct vec_of(const char *) all = { 0 };
+	auto_vec struct vec_of(const char *) all = { 0 };
 	char *rest = copy;
 
 	for (const char *one; (one = strsep(&rest, " ,"));)
@@ -58,5 +58,4 @@ void similar_hint(const char *word, const char *words, struct strbuf *out)
 	const char *like = similar_of(word, all.v);
 	if (like)
 		strbuf_addf(out, " (did you mean %s?)", like);
-	vec_release(&all);
 }

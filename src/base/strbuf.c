@@ -25,6 +25,14 @@ void strbuf_cut(struct strbuf *sb, size_t len)
 		sb->buf[len] = '\0';
 }
 
+void strbuf_drop(struct strbuf *sb, size_t len)
+{
+	assert(len <= sb->len);
+	if (len)
+		memmove(sb->buf, sb->buf + len, sb->len - len);
+	strbuf_cut(sb, sb->len - len);
+}
+
 char *strbuf_grow(struct strbuf *sb, size_t extra)
 {
 	size_t want = sb->len + extra + 1;

@@ -25,6 +25,8 @@ void strbuf_release(struct strbuf *sb);
 void strbuf_clear(struct strbuf *sb);
 /* Cuts to `len`, which must not be more than what is there. */
 void strbuf_cut(struct strbuf *sb, size_t len);
+/* Takes away the first `len` bytes. */
+void strbuf_drop(struct strbuf *sb, size_t len);
 /* Makes room for `extra` more bytes and the NUL, and returns where they go. */
 char *strbuf_grow(struct strbuf *sb, size_t extra);
 

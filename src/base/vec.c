@@ -13,3 +13,8 @@ void vec_reserve_(void **v, size_t n, size_t *cap, size_t extra, size_t elem_siz
 	assert(*cap <= SIZE_MAX / elem_size);
 	*v = xrealloc(*v, *cap * elem_size);
 }
+
+int by_u64(const void *a, const void *b)
+{
+	return order(*(const uint64_t *)a, *(const uint64_t *)b);
+}

@@ -49,6 +49,67 @@ static inline size_t assert_index_(size_t n)
 	return n - 1;
 }
 
+/* Frees the vector, of whatever type, when its scope ends: auto_vec struct ages all = { 0 }; */
+#define auto_vec auto_free
+
+/* Takes `count` elements out, from index `at` on. */
+#define vec_remove(vec, at, count)                                                                 \
+	do {                                                                                       \
+		memmove((vec)->v + (at), (vec)->v + (at) + (count),                                \
+			((vec)->n - (at) - (count)) * sizeof(*(vec)->v));                          \
+		(vec)->n -= (count);                                                               \
+	} while (0)
+
+/* qsort(3), which wants an array even if it is empty. */
+#define vec_sort(vec, by)                                                                          \
+	do {                                                                                       \
+		if ((vec)->n)                                                                      \
+			qsort((vec)->v, (vec)->n, sizeof(*(vec)->v), (by));                        \
+	} while (0)
+
+/* The same for numbers, each of which is kept once. */
+#define vec_sort_unique(vec, by)                                                                   \
+	do {                                                                                       \
+		size_t kept_ = 0;                                                                  \
+		vec_sort((vec), (by));                                                             \
+		for (size_t i_ = 0; i_ < (vec)->n; i_++)                                           \
+			if (!kept_ || (vec)->v[kept_ - 1] != (vec)->v[i_])                         \
+				(vec)->v[kept_++] = (vec)->v[i_];                                  \
+		(vec)->n = kept_;                                                                  \
+	} while (0)
+
+/*
+ * Defines a function for vec_sort() by what it gives for the elements *a and *b:
+ *
+ *	DEFINE_ORDER(by_age, struct person, order(b->age, a->age) ?: strcmp(a->name, b->name))
+ */
+#define DEFINE_ORDER(by, type, ...)                                                                \
+	static int by(const void *a_, const void *b_)                                              \
+	{                                                                                          \
+		const __typeof__(type) *a = a_, *b = b_;                                           \
+		return __VA_ARGS__;                                                                \
+	}
+#define order(x, y) (((x) > (y)) - ((x) < (y)))
+int by_u64(const void *a, const void *b); /* of a vector of uint64_t */
+
+/*
+ * The first index `i` below `n` for which `holds` is true, or n. It holds for all behind that:
+ *
+ *	size_t adult = first_where(i, ages.n, ages.v[i] >= 18);
+ */
+#define first_where(i, n, holds)                                                                   \
+	({                                                                                         \
+		size_t from_ = 0, to_ = (n);                                                       \
+		while (from_ < to_) {                                                              \
+			size_t i = from_ + (to_ - from_) / 2;                                      \
+			if (holds)                                                                 \
+				to_ = i;                                                           \
+			else                                                                       \
+				from_ = i + 1;                                                     \
+		}                                                                                  \
+		from_;                                                                             \
+	})
+
 void vec_reserve_(void **v, size_t n, size_t *cap, size_t extra, size_t elem_size);
 
 #endif

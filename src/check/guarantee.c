@@ -6,6 +6,11 @@
 
 #include "base/strbuf.h"
 
+/* What all promise that let fsync reach a name. */
+#define AS_ON_LINUX                                                                                \
+	.fsync_names = true, .fsync_dir_line = true, .atomic_rename = true, .ordered = true,       \
+	.sync_reaches = true, .fsync_reaches = true, .entries_lead = true, .no_strays = true
+
 const struct guarantee guarantees[] = {
 	{
 		.name = "unmount",
@@ -33,41 +38,20 @@ const struct guarantee guarantees[] = {
 		.help = "the promises of ext4, xfs and btrfs: fsync of a file persists its names "
 			"too, "
 			"and rename is atomic",
-		.fsync_names = true,
-		.fsync_dir_line = true,
-		.atomic_rename = true,
-		.ordered = true,
-		.sync_reaches = true,
-		.fsync_reaches = true,
-		.entries_lead = true,
-		.no_strays = true,
+		AS_ON_LINUX,
 	},
 	{
 		.name = "sync",
 		.help = "every operation is durable when it returns",
 		.every_op = true,
-		.fsync_names = true,
-		.fsync_dir_line = true,
-		.atomic_rename = true,
-		.ordered = true,
-		.sync_reaches = true,
-		.fsync_reaches = true,
-		.entries_lead = true,
-		.no_strays = true,
+		AS_ON_LINUX,
 	},
 	{
 		.name = "atomic",
 		.help = "as sync, and writes of data are atomic as well",
 		.every_op = true,
 		.atomic_data = true,
-		.fsync_names = true,
-		.fsync_dir_line = true,
-		.atomic_rename = true,
-		.ordered = true,
-		.sync_reaches = true,
-		.fsync_reaches = true,
-		.entries_lead = true,
-		.no_strays = true,
+		AS_ON_LINUX,
 	},
 	{ .name = NULL },
 };

@@ -327,8 +327,7 @@ bool kmsg_next_unclaimed(struct kmsg *k, struct kmsg_block *out)
 	end_block(k, &(struct reading){ .parent = true });
 	while (k->unclaimed.n) {
 		*out = k->unclaimed.v[0];
-		memmove(k->unclaimed.v, k->unclaimed.v + 1,
-			--k->unclaimed.n * sizeof(k->unclaimed.v[0]));
+		vec_remove(&k->unclaimed, 0, 1);
 		if (!is_claimed(k, out->seq))
 			return true;
 		kmsg_block_release(out);

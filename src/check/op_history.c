@@ -150,11 +150,7 @@ static int collect_dir(struct collector *c, uint64_t ino)
 	return reffs_entries(reffs_inode(c->state, ino), collect_entry, c);
 }
 
-static int compare_paths(const void *a, const void *b)
-{
-	return tree_path_cmp(((const struct history_path *)a)->path,
-			     ((const struct history_path *)b)->path);
-}
+DEFINE_ORDER(compare_paths, struct history_path, tree_path_cmp(a->path, b->path))
 
 const struct history_paths *op_history_paths_at(struct op_history *h, size_t state)
 {
@@ -167,8 +163,7 @@ const struct history_paths *op_history_paths_at(struct op_history *h, size_t sta
 		struct collector c = { h, h->states.v[h->paths.n], &paths, "" };
 
 		collect_dir(&c, REFFS_ROOT_INO);
-		if (paths.n)
-			qsort(paths.v, paths.n, sizeof(*paths.v), compare_paths);
+		vec_sort(&paths, compare_paths);
 		vec_push(&h->paths, paths);
 	}
 	return &h->paths.v[state];
@@ -177,20 +172,9 @@ const struct history_paths *op_history_paths_at(struct op_history *h, size_t sta
 uint64_t op_history_ino(struct op_history *h, size_t state, const char *path)
 {
 	const struct history_paths *paths = op_history_paths_at(h, state);
-	size_t lo = 0, hi = paths->n;
 
 	if (streq(path, ".") || streq(path, ""))
 		return REFFS_ROOT_INO;
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-		int cmp = tree_path_cmp(paths->v[mid].path, path);
-
-		if (!cmp)
-			return paths->v[mid].ino;
-		if (cmp < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return 0;
+	size_t i = first_where(k, paths->n, tree_path_cmp(paths->v[k].path, path) >= 0);
+	return i < paths->n && streq(paths->v[i].path, path) ? paths->v[i].ino : 0;
 }

@@ -84,7 +84,7 @@ static void check_value(struct comparison *c, const char *path, uint64_t ino, en
 		return;
 	strbuf_addf(&words,
 		    kind == FINDING_MODE ? "%s: %s is %04llo, not " : "%s: %s is %llu, not ", path,
-		    what, (unsigned long long)got);
+		    what, llu(got));
 	values_print(&set, kind == FINDING_MODE ? "mode" : "", &words);
 	persisted_report(c, kind, path, why, &words);
 }
@@ -205,9 +205,9 @@ static void check_size(struct comparison *c, const struct tree_entry *e, uint64_
 	}
 	if (e->size >= least && e->size <= most)
 		return;
-	strbuf_addf(&words, "%s: size is %llu, not ", e->path, (unsigned long long)e->size);
+	strbuf_addf(&words, "%s: size is %llu, not ", e->path, llu(e->size));
 	if (e->size < least && why == written && written)
-		strbuf_addf(&words, "%llu or more", (unsigned long long)length);
+		strbuf_addf(&words, "%llu or more", llu(length));
 	else
 		values_print(&set, "", &words);
 	persisted_report(c, FINDING_SIZE, e->path, why, &words);
@@ -253,7 +253,7 @@ static void describe_bytes(const struct promises *p, const unsigned char *data, 
 	} else if (len >= skip + 8 && content_identify(data + skip, &origin)) {
 		if (origin.tag == content_tag(p->h->w))
 			strbuf_addf(out, "data that operation %u wrote at %llu", origin.op,
-				    (unsigned long long)origin.offset);
+				    llu(origin.offset));
 		else
 			strbuf_adds(out, "data of another workload");
 	} else {
@@ -287,7 +287,7 @@ static void check_hash(struct comparison *c, const struct tree_entry *e, uint64_
 	if (e->size != want.size || hash_eq(e->hash, want.content))
 		return;
 	strbuf_addf(&words, "%s: its %llu bytes are not those that were written", e->path,
-		    (unsigned long long)e->size);
+		    llu(e->size));
 	persisted_report(c, FINDING_CONTENT, e->path, why, &words);
 }
 
@@ -323,7 +323,7 @@ static void check_data(struct comparison *c, const struct tree_entry *e, uint64_
 
 		if (!wrong_bytes(c->p, ino, state_of(why), data, end, &at, &len))
 			continue;
-		strbuf_addf(&words, "%s: bytes from %llu on are ", e->path, (unsigned long long)at);
+		strbuf_addf(&words, "%s: bytes from %llu on are ", e->path, llu(at));
 		describe_bytes(c->p, data + at, len, at, &words);
 		persisted_report(c, FINDING_CONTENT, e->path, why, &words);
 		return; /* the first place is enough */
@@ -345,7 +345,7 @@ static void check_block_count(struct comparison *c, const struct tree_entry *e, 
 			if (inode_in(c->p, s, ino) != inode_in(c->p, why->state, ino))
 				return;
 		strbuf_addf(&words, "%s: %llu blocks are allocated, not %llu", e->path,
-			    (unsigned long long)e->blocks, (unsigned long long)b->blocks);
+			    llu(e->blocks), llu(b->blocks));
 		persisted_report(c, FINDING_BLOCKS, e->path, why, &words);
 	}
 }

@@ -136,7 +136,7 @@ void persisted_nlink(struct comparison *c, const struct tree_entry *e)
 	/* fsck may have put a directory into lost+found, and a name of this file with it. */
 	if (!c->p->g->ordered && e->nlink > (e->link ? names : 1))
 		return;
-	strbuf_addf(&words, "%s: has %llu links, but %llu names", e->path,
-		    (unsigned long long)e->nlink, (unsigned long long)(e->link ? names : 1));
+	strbuf_addf(&words, "%s: has %llu links, but %llu names", e->path, llu(e->nlink),
+		    (unsigned long long)(e->link ? names : 1));
 	persisted_report(c, FINDING_NLINK, e->path, promise_for_path(c->p, e->path), &words);
 }

@@ -165,7 +165,7 @@ static void check_missing(struct comparison *c, const char *path, const struct v
 static void check_candidates(struct comparison *c, const struct tree_entry *e,
 			     const struct values *set, const struct promise *why)
 {
-	struct findings best = { 0 };
+	auto_vec struct findings best = { 0 };
 	bool any = false;
 
 	if (any_lapsed(c->p, set))
@@ -195,7 +195,6 @@ static void check_candidates(struct comparison *c, const struct tree_entry *e,
 	}
 	for (size_t i = 0; i < best.n; i++)
 		vec_push(c->out, best.v[i]);
-	vec_release(&best);
 }
 
 void persisted_path(struct comparison *c, const char *path)

@@ -137,17 +137,7 @@ static struct model *start_model(const struct trace *t, const struct crash_opts 
 /* The last clone at or before a point. There is one at 0. */
 static const struct crash_clone *nearest_clone(const struct crash *e, uint64_t point)
 {
-	size_t low = 0, high = e->kept.n;
-
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-
-		if (e->kept.v[mid].point <= point)
-			low = mid;
-		else
-			high = mid;
-	}
-	return &e->kept.v[low];
+	return &e->kept.v[first_where(i, e->kept.n, e->kept.v[i].point > point) - 1];
 }
 
 static void enter(struct crash *e, size_t index)
@@ -317,7 +307,7 @@ int crash_new(const struct trace *t, const struct crash_opts *opts, struct crash
 
 	if (!opts->base && t->info.size > IMAGE_SIZE_MAX)
 		return err_set(err, -EFBIG, "a device of %llu bytes is larger than an image can be",
-			       (unsigned long long)t->info.size);
+			       llu(t->info.size));
 	auto_crash e = xmalloc(sizeof(*e));
 	*e = (struct crash){ .trace = t, .opts = *opts, .at = SIZE_MAX, .step_at = SIZE_MAX };
 	e->model_opts.ctx = opts->model_ctx;
@@ -558,12 +548,7 @@ static void start_sampling(struct crash *e)
 	rng_split(&e->choice.rng, 1, &e->draw);
 }
 
-static int descending(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x < y) - (x > y);
-}
+DEFINE_ORDER(descending, uint64_t, order(*b, *a))
 
 /* The points of a round, so that those of one point come together: going there is what costs. */
 static void draw_points(struct crash *e)
@@ -572,7 +557,7 @@ static void draw_points(struct crash *e)
 
 	while (n-- > 0)
 		vec_push(&e->to_draw, rng_below(&e->draw, e->opts.n_points));
-	qsort(e->to_draw.v, e->to_draw.n, sizeof(*e->to_draw.v), descending);
+	vec_sort(&e->to_draw, descending);
 }
 
 /* The random choice: a point, whole pieces or units, and a set of them. */

@@ -23,32 +23,13 @@ static bool after_any(enum event_kind kind)
 	return true;
 }
 
-static int compare_points(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void put_in_order(struct crash_points *out)
-{
-	size_t kept = 0;
-
-	if (out->n)
-		qsort(out->v, out->n, sizeof(*out->v), compare_points);
-	for (size_t i = 0; i < out->n; i++)
-		if (!kept || out->v[kept - 1] != out->v[i])
-			out->v[kept++] = out->v[i];
-	out->n = kept;
-}
-
 static void add_points(const struct trace *t, bool (*after)(enum event_kind),
 		       struct crash_points *out)
 {
 	for (size_t i = 0; i < t->events.n; i++)
 		if (after(t->events.v[i].kind))
 			vec_push(out, i + 1);
-	put_in_order(out);
+	vec_sort_unique(out, by_u64);
 }
 
 void crash_points_persist(const struct trace *t, struct crash_points *out)
@@ -90,7 +71,7 @@ void crash_points_pm(const struct trace *t, struct crash_points *out)
 	}
 	if (stores)
 		vec_push(out, t->events.n);
-	put_in_order(out);
+	vec_sort_unique(out, by_u64);
 }
 
 void crash_points_all(const struct trace *t, struct crash_points *out)

@@ -285,12 +285,7 @@ static bool note_below(void *ctx, uint64_t piece)
 	return true;
 }
 
-static int compare_pieces(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
+DEFINE_ORDER(compare_pieces, uint32_t, order(*a, *b))
 
 static void apply_in(const struct crash_view *v, size_t piece, uint64_t from, uint64_t to,
 		     struct image *img)
@@ -313,8 +308,7 @@ static void redo(struct crash_view *v, size_t piece, struct image *img)
 	}
 	vec_clear(&v->below);
 	ranges_overlapping(&v->index, from, to, note_below, v);
-	if (v->below.n > 1)
-		qsort(v->below.v, v->below.n, sizeof(*v->below.v), compare_pieces);
+	vec_sort(&v->below, compare_pieces);
 	/* Pieces below one that covers the whole range do not matter. */
 	for (first = v->below.n; first > 0; first--) {
 		const struct model_piece *p = &v->pieces[v->below.v[first - 1]];

@@ -194,19 +194,6 @@ static bool note_found(void *ctx, uint64_t number)
 	return true;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	uint64_t l = *(const uint64_t *)a, r = *(const uint64_t *)b;
-
-	return (l > r) - (l < r);
-}
-
-static void sort_list(struct event_list *l)
-{
-	if (l->n > 1)
-		qsort(l->v, l->n, sizeof(*l->v), ascending);
-}
-
 /* Fills x->found with what overlaps a request, ascending. */
 static void find_overlapping(struct exporter *x, struct ranges *in, uint64_t number)
 {
@@ -214,7 +201,7 @@ static void find_overlapping(struct exporter *x, struct ranges *in, uint64_t num
 
 	vec_clear(&x->found);
 	ranges_overlapping(in, ev->addr, ev->addr + ev->len, note_found, x);
-	sort_list(&x->found);
+	vec_sort(&x->found, by_u64);
 }
 
 static bool covers(const struct exporter *x, uint64_t flush, uint64_t number)
@@ -349,7 +336,7 @@ static int log_again(struct exporter *x, struct err *err)
 {
 	int rc = 0;
 
-	sort_list(&x->logged);
+	vec_sort(&x->logged, by_u64);
 	for (size_t i = 0; !rc && i < x->logged.n; i++) {
 		uint64_t number = x->logged.v[i];
 		struct request *r = &x->requests[number];

@@ -148,6 +148,16 @@ static bool import_end(struct importer *im, const char *args)
 	return true;
 }
 
+static bool add_text(struct importer *im, enum event_kind kind, uint64_t ref, const char *text,
+		     size_t len)
+{
+	trace_append(im->t, &(struct event){ .kind = kind,
+					     .ref = ref,
+					     .len = len,
+					     .data = (const unsigned char *)text });
+	return true;
+}
+
 /* Whether the mark was one of those that we write ourselves. */
 static bool import_our_mark(struct importer *im, const char *mark, size_t len)
 {
@@ -156,11 +166,7 @@ static bool import_our_mark(struct importer *im, const char *mark, size_t len)
 	bool plain = strlen(mark) == len; /* no NUL hides what comes after it */
 
 	if ((args = mark_args(mark, "begin")) && take_op(args, &op, &rest) && rest[-1] == ' ') {
-		trace_append(im->t, &(struct event){ .kind = EV_OP_BEGIN,
-						     .ref = op,
-						     .len = len - (size_t)(rest - mark),
-						     .data = (const unsigned char *)rest });
-		return true;
+		return add_text(im, EV_OP_BEGIN, op, rest, len - (size_t)(rest - mark));
 	}
 	if ((args = mark_args(mark, "end")))
 		return plain && import_end(im, args);
@@ -169,12 +175,8 @@ static bool import_our_mark(struct importer *im, const char *mark, size_t len)
 		trace_persist(im->t, op);
 		return true;
 	}
-	if ((args = mark_args(mark, "text"))) {
-		trace_append(im->t, &(struct event){ .kind = EV_TEXT,
-						     .len = len - (size_t)(args - mark),
-						     .data = (const unsigned char *)args });
-		return true;
-	}
+	if ((args = mark_args(mark, "text")))
+		return add_text(im, EV_TEXT, 0, args, len - (size_t)(args - mark));
 	if (im->entry == 0 && (args = mark_args(mark, "device")))
 		return plain && import_device(im, args);
 	return false;
@@ -183,9 +185,7 @@ static bool import_our_mark(struct importer *im, const char *mark, size_t len)
 static void import_whole_mark(struct importer *im, const char *mark, size_t len)
 {
 	if (!import_our_mark(im, mark, len))
-		trace_append(im->t, &(struct event){ .kind = EV_TEXT,
-						     .len = len,
-						     .data = (const unsigned char *)mark });
+		add_text(im, EV_TEXT, 0, mark, len);
 }
 
 static int import_mark(struct importer *im, struct err *err)

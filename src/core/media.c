@@ -33,17 +33,8 @@ void media_faults_release(struct media_faults *f)
 	vec_release(f);
 }
 
-static int compare_lines(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 void media_lines(const struct trace *t, uint64_t from, uint64_t to, struct media_lines *out)
 {
-	size_t kept = 0;
-
 	assert(from <= to && to <= t->events.n);
 	vec_clear(out);
 	for (uint64_t i = from; i < to; i++) {
@@ -55,12 +46,7 @@ void media_lines(const struct trace *t, uint64_t from, uint64_t to, struct media
 			if (!out->n || vec_last(out) != line)
 				vec_push(out, line);
 	}
-	if (out->n)
-		qsort(out->v, out->n, sizeof(*out->v), compare_lines);
-	for (size_t i = 0; i < out->n; i++)
-		if (!kept || out->v[kept - 1] != out->v[i])
-			out->v[kept++] = out->v[i];
-	out->n = kept;
+	vec_sort_unique(out, by_u64);
 }
 
 void media_apply(const struct media_faults *f, const struct image *old, struct image *img)

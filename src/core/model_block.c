@@ -130,19 +130,11 @@ static void apply_range(struct image *img, const struct model_piece *p, const st
 /* The index of the piece made by an event, or -1. By I1 they are sorted. */
 static ssize_t find_piece(const struct queue *q, uint64_t event)
 {
-	size_t low = 0, high = q->pieces.n;
+	size_t i = first_where(k, q->pieces.n, q->pieces.v[k].event >= event);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (q->pieces.v[mid].event < event)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == q->pieces.n || q->pieces.v[low].event != event || q->requests.v[low].gone)
+	if (i == q->pieces.n || q->pieces.v[i].event != event || q->requests.v[i].gone)
 		return -1;
-	return (ssize_t)low;
+	return (ssize_t)i;
 }
 
 static struct model_piece *piece_of(struct queue *q, uint64_t event)
@@ -259,9 +251,8 @@ static int submit(struct block_model *b, uint64_t number, const struct event *ev
 		return err_set(err, -EINVAL,
 			       "event %llu, %s of %llu bytes at %llu, is outside the device of "
 			       "%llu bytes",
-			       (unsigned long long)number, event_kind_name(ev->kind),
-			       (unsigned long long)ev->len, (unsigned long long)ev->addr,
-			       (unsigned long long)b->m.durable.size);
+			       llu(number), event_kind_name(ev->kind), llu(ev->len), llu(ev->addr),
+			       llu(b->m.durable.size));
 	if (ev->flags & EV_PREFLUSH)
 		vec_push(&b->q->flushes, number);
 	if (!ev->len)

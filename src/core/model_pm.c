@@ -304,11 +304,10 @@ static int store(struct pm_model *p, uint64_t number, const struct event *ev, st
 		return err_set(err, -EINVAL,
 			       "event %llu, a store of %llu bytes at %llu, is outside the region "
 			       "of %llu bytes",
-			       (unsigned long long)number, (unsigned long long)ev->len,
-			       (unsigned long long)ev->addr, (unsigned long long)p->m.durable.size);
+			       llu(number), llu(ev->len), llu(ev->addr), llu(p->m.durable.size));
 	if (x->mem.atoms.n + ev->len / g + 2 >= PM_NONE)
 		return err_set(err, -EFBIG, "event %llu: too many stores are in flight",
-			       (unsigned long long)number);
+			       llu(number));
 	uint32_t cpu = get_cpu(x, ev->cpu);
 	struct cpu *c = &x->cpus.v[cpu];
 
@@ -435,26 +434,21 @@ static void pm_piece_apply(const struct model *m, size_t index, const uint64_t *
 	}
 }
 
+/* But for how one is made, both are the same. */
+#define PM_MODEL                                                                                   \
+	.pm = true, .clone = pm_clone, .destroy = pm_destroy, .apply = pm_apply,                   \
+	.pieces = pm_pieces, .piece_apply = pm_piece_apply
+
 const struct model_ops model_pm = {
 	.name = "pm",
 	.help = "persistent memory behind a volatile cache: durable after a flush and a fence",
-	.pm = true,
 	.create = pm_create,
-	.clone = pm_clone,
-	.destroy = pm_destroy,
-	.apply = pm_apply,
-	.pieces = pm_pieces,
-	.piece_apply = pm_piece_apply,
+	PM_MODEL,
 };
 
 const struct model_ops model_pm_eadr = {
 	.name = "pm-eadr",
 	.help = "persistent memory behind a persistent cache: durable once stored, in order",
-	.pm = true,
 	.create = eadr_create,
-	.clone = pm_clone,
-	.destroy = pm_destroy,
-	.apply = pm_apply,
-	.pieces = pm_pieces,
-	.piece_apply = pm_piece_apply,
+	PM_MODEL,
 };

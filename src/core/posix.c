@@ -101,6 +101,16 @@ const char *posix_flag_name(uint32_t flag)
 	}
 }
 
+/* The numbers of a record in their order, and the largest that each may be. */
+/* clang-format off */
+#define EACH_NUMBER(one) \
+	one(flags, POSIX_FLAGS_ALL) one(pid, UINT32_MAX) one(tid, UINT32_MAX) \
+	one(uid, UINT32_MAX) one(gid, UINT32_MAX) one(ino, UINT64_MAX) \
+	one(dir, UINT64_MAX) one(dir2, UINT64_MAX) one(ino2, UINT64_MAX) \
+	one(offset, INT64_MAX) one(len, INT64_MAX) one(arg, UINT32_MAX) \
+	one(number, UINT64_MAX) one(duration_ns, UINT64_MAX)
+/* clang-format on */
+
 /* ---- writing ---- */
 
 static void add_varint(struct strbuf *out, uint64_t v)
@@ -121,15 +131,11 @@ static void add_name(struct strbuf *out, const char *name)
 
 void posix_encode(const struct posix_event *p, struct strbuf *out)
 {
-	const uint64_t numbers[] = { p->flags, p->pid, p->tid,	  p->uid,	 p->gid,
-				     p->ino,   p->dir, p->dir2,	  p->ino2,	 p->offset,
-				     p->len,   p->arg, p->number, p->duration_ns };
-
 	assert((unsigned)p->op < POSIX_OP_END && !(p->flags & ~(uint32_t)POSIX_FLAGS_ALL));
 	strbuf_addch(out, VERSION);
 	strbuf_addch(out, (char)p->op);
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		add_varint(out, numbers[i]);
+#define ADD(member, most) add_varint(out, p->member);
+	EACH_NUMBER(ADD)
 	add_name(out, p->name);
 	add_name(out, p->name2);
 	add_varint(out, p->payload_len);
@@ -215,24 +221,6 @@ static const char *get_name(struct input *in)
 	return (const char *)p;
 }
 
-static void get_numbers(struct input *in, struct posix_event *p)
-{
-	p->flags = (uint32_t)get_varint(in, POSIX_FLAGS_ALL);
-	p->pid = (uint32_t)get_varint(in, UINT32_MAX);
-	p->tid = (uint32_t)get_varint(in, UINT32_MAX);
-	p->uid = (uint32_t)get_varint(in, UINT32_MAX);
-	p->gid = (uint32_t)get_varint(in, UINT32_MAX);
-	p->ino = get_varint(in, UINT64_MAX);
-	p->dir = get_varint(in, UINT64_MAX);
-	p->dir2 = get_varint(in, UINT64_MAX);
-	p->ino2 = get_varint(in, UINT64_MAX);
-	p->offset = get_varint(in, INT64_MAX);
-	p->len = get_varint(in, INT64_MAX);
-	p->arg = (uint32_t)get_varint(in, UINT32_MAX);
-	p->number = get_varint(in, UINT64_MAX);
-	p->duration_ns = get_varint(in, UINT64_MAX);
-}
-
 int posix_decode(const struct event *ev, struct posix_event *out, struct err *err)
 {
 	struct input in = { .at = ev->data };
@@ -250,7 +238,8 @@ int posix_decode(const struct event *ev, struct posix_event *out, struct err *er
 	in.end = ev->data + ev->len;
 	p.op = (enum posix_op)in.at[1];
 	in.at += 2;
-	get_numbers(&in, &p);
+#define GET(member, most) p.member = (__typeof__(p.member))get_varint(&in, most);
+	EACH_NUMBER(GET)
 	p.name = get_name(&in);
 	p.name2 = get_name(&in);
 	p.payload_len = (size_t)get_varint(&in, EVENT_DATA_MAX);

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 
 #include "core/bytes.h"
 #include "core/posix.h"
@@ -196,21 +197,32 @@ int trace_check_info(const struct trace_info *info, struct err *err)
 	return 0;
 }
 
+#define WRONG(n, ...) wrong_event((n), err, __VA_ARGS__)
+
+static int printf_like(3, 4) wrong_event(uint64_t n, struct err *err, const char *fmt, ...)
+{
+	char why[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	return err_set(err, -EINVAL, "event %" PRIu64 ": %s", n, why);
+}
+
 static int check_range(uint64_t n, const struct trace_info *info, const struct event *ev,
 		       struct err *err)
 {
 	const char *kind = event_kind_name(ev->kind);
 
 	if (ev->addr >> EVENT_ADDR_BITS || ev->len >> EVENT_ADDR_BITS)
-		return err_set(err, -EINVAL,
-			       "event %" PRIu64 ": %s at %" PRIu64 " of %" PRIu64
-			       " bytes is beyond any device",
-			       n, kind, ev->addr, ev->len);
+		return WRONG(n, "%s at %" PRIu64 " of %" PRIu64 " bytes is beyond any device", kind,
+			     ev->addr, ev->len);
 	if (info->size && (ev->addr > info->size || ev->len > info->size - ev->addr))
-		return err_set(err, -EINVAL,
-			       "event %" PRIu64 ": %s at %" PRIu64 " of %" PRIu64
-			       " bytes leaves the device of %" PRIu64 " bytes",
-			       n, kind, ev->addr, ev->len, info->size);
+		return WRONG(n,
+			     "%s at %" PRIu64 " of %" PRIu64 " bytes leaves the device of %" PRIu64
+			     " bytes",
+			     kind, ev->addr, ev->len, info->size);
 	return 0;
 }
 
@@ -219,16 +231,14 @@ static int check_len(uint64_t n, unsigned rules, const struct event *ev, struct 
 	const char *kind = event_kind_name(ev->kind);
 
 	if (event_has_data(ev->kind) && ev->len > EVENT_DATA_MAX)
-		return err_set(err, -EINVAL,
-			       "event %" PRIu64 ": %s carries %" PRIu64 " bytes, more than %d", n,
-			       kind, ev->len, EVENT_DATA_MAX);
+		return WRONG(n, "%s carries %" PRIu64 " bytes, more than %d", kind, ev->len,
+			     EVENT_DATA_MAX);
 	if ((rules & RULE_RANGE) && !ev->len)
-		return err_set(err, -EINVAL, "event %" PRIu64 ": %s of 0 bytes", n, kind);
+		return WRONG(n, "%s of 0 bytes", kind);
 	if ((rules & RULE_EMPTY) && ev->len)
-		return err_set(err, -EINVAL, "event %" PRIu64 ": %s has a length", n, kind);
+		return WRONG(n, "%s has a length", kind);
 	if ((rules & RULE_LINE) && (ev->addr % PM_LINE || (ev->len && ev->len != PM_LINE)))
-		return err_set(err, -EINVAL, "event %" PRIu64 ": %s at %" PRIu64 " is not one line",
-			       n, kind, ev->addr);
+		return WRONG(n, "%s at %" PRIu64 " is not one line", kind, ev->addr);
 	return 0;
 }
 
@@ -239,34 +249,21 @@ static int check_ref(const struct trace_check *c, unsigned rules, const struct e
 	const char *kind = event_kind_name(ev->kind);
 
 	if ((rules & RULE_OP) && ev->ref >= TRACE_OP_MAX)
-		return err_set(err, -EINVAL,
-			       "event %" PRIu64 ": %s of operation %" PRIu64
-			       ", a number that is too large",
-			       n, kind, ev->ref);
+		return WRONG(n, "%s of operation %" PRIu64 ", a number that is too large", kind,
+			     ev->ref);
 	if (!(rules & RULE_REF))
 		return 0;
 	if (ev->ref >= n)
-		return err_set(err, -EINVAL,
-			       "event %" PRIu64 ": completes event %" PRIu64
-			       ", which is not before it",
-			       n, ev->ref);
+		return WRONG(n, "completes event %" PRIu64 ", which is not before it", ev->ref);
 
 	unsigned char seen = c->seen.v[ev->ref];
 
 	if (!event_is_request((enum event_kind)(seen & ~SEEN_COMPLETE)))
-		return err_set(err, -EINVAL,
-			       "event %" PRIu64 ": completes event %" PRIu64
-			       ", which is not a request",
-			       n, ev->ref);
+		return WRONG(n, "completes event %" PRIu64 ", which is not a request", ev->ref);
 	if (seen & SEEN_COMPLETE)
-		return err_set(err, -EINVAL,
-			       "event %" PRIu64 ": completes event %" PRIu64 " a second time", n,
-			       ev->ref);
+		return WRONG(n, "completes event %" PRIu64 " a second time", ev->ref);
 	if (ev->result > 0 || ev->result < -4095)
-		return err_set(err, -EINVAL,
-			       "event %" PRIu64 ": a result of %" PRId32
-			       " is neither 0 nor an error",
-			       n, ev->result);
+		return WRONG(n, "a result of %" PRId32 " is neither 0 nor an error", ev->result);
 	return 0;
 }
 
@@ -284,14 +281,10 @@ static int check_stack(const struct trace_check *c, const struct event *ev, stru
 	uint64_t n = c->seen.n;
 
 	if (ev->len % 8 || ev->len / 8 > EVENT_FRAMES_MAX)
-		return err_set(err, -EINVAL,
-			       "event %" PRIu64 ": a stack of %" PRIu64
-			       " bytes is not one of up to %d addresses",
-			       n, ev->len, EVENT_FRAMES_MAX);
+		return WRONG(n, "a stack of %" PRIu64 " bytes is not one of up to %d addresses",
+			     ev->len, EVENT_FRAMES_MAX);
 	if (ev->ref != (uint64_t)c->stacks + 1 || c->stacks == UINT32_MAX)
-		return err_set(err, -EINVAL,
-			       "event %" PRIu64 ": stack %" PRIu64 " comes after stack %" PRIu32, n,
-			       ev->ref, c->stacks);
+		return WRONG(n, "stack %" PRIu64 " comes after stack %" PRIu32, ev->ref, c->stacks);
 	return 0;
 }
 
@@ -299,15 +292,12 @@ static int check_place(const struct trace_check *c, const struct trace_info *inf
 		       const struct event *ev, struct err *err)
 {
 	if (!info->places && (ev->pc || ev->stack))
-		return err_set(err, -EINVAL,
-			       "event %zu: has a place in a program, which no event of this trace "
-			       "should have",
-			       c->seen.n);
+		return WRONG(c->seen.n, "has a place in a program, which no event of this trace "
+					"should have");
 	if (ev->stack > c->stacks)
-		return err_set(err, -EINVAL,
-			       "event %zu: its stack %" PRIu32 " is not among the %" PRIu32
-			       " before it",
-			       c->seen.n, ev->stack, c->stacks);
+		return WRONG(c->seen.n,
+			     "its stack %" PRIu32 " is not among the %" PRIu32 " before it",
+			     ev->stack, c->stacks);
 	return 0;
 }
 
@@ -318,18 +308,15 @@ int trace_check_event(struct trace_check *c, const struct trace_info *info, cons
 	int rc;
 
 	if (!event_kind_name(ev->kind))
-		return err_set(err, -EINVAL, "event %" PRIu64 ": there is no kind %u", n,
-			       (unsigned)ev->kind);
+		return WRONG(n, "there is no kind %u", (unsigned)ev->kind);
 
 	unsigned rules = rules_of[ev->kind].rules;
 
 	if (ev->flags & ~rules_of[ev->kind].flags)
-		return err_set(err, -EINVAL,
-			       "event %" PRIu64 ": flags 0x%" PRIx32 " do not belong to a %s", n,
-			       ev->flags, event_kind_name(ev->kind));
+		return WRONG(n, "flags 0x%" PRIx32 " do not belong to a %s", ev->flags,
+			     event_kind_name(ev->kind));
 	if (ev->cpu >= TRACE_CPU_MAX)
-		return err_set(err, -EINVAL, "event %" PRIu64 ": CPU %" PRIu32 " is too large", n,
-			       ev->cpu);
+		return WRONG(n, "CPU %" PRIu32 " is too large", ev->cpu);
 	rc = check_len(n, rules, ev, err);
 	if (!rc && (rules & (RULE_RANGE | RULE_LINE)))
 		rc = check_range(n, info, ev, err);

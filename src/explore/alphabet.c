@@ -163,6 +163,18 @@ static uint64_t draw_bits(struct drawer *d, const struct op_def *def, unsigned a
 					       : draw_flag_bits(d, def, arg);
 }
 
+static bool combination_given(const struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	return any_weight(d, def, arg, INPUTS_COMBINATION) ||
+	       any_weight(d, def, arg, INPUTS_BY_BIT);
+}
+
+/* Whether the inputs have weights for it. */
+static bool bitmap_given(const struct drawer *d, const struct op_def *def, unsigned arg)
+{
+	return any_weight(d, def, arg, INPUTS_BIT) || combination_given(d, def, arg);
+}
+
 static bool in_wheel(const struct inputs_weight *w, const struct op_def *def, unsigned arg)
 {
 	return w->def == def && w->arg == arg &&
@@ -218,20 +230,13 @@ static uint64_t draw_bitmap(struct drawer *d, const struct op_def *def, unsigned
 		FALLOC_FL_INSERT_RANGE,
 	};
 
-	if (any_weight(d, def, arg, INPUTS_COMBINATION) || any_weight(d, def, arg, INPUTS_BY_BIT))
+	if (combination_given(d, def, arg))
 		return draw_given(d, def, arg);
 	if (def->args[arg].kind == ARG_MODE)
 		return draw_usual(d, def, arg, modes, ARRAY_SIZE(modes), 8);
 	if (def->args[arg].words == falloc_words)
 		return draw_usual(d, def, arg, fallocs, ARRAY_SIZE(fallocs), 16);
 	return draw_bits(d, def, arg);
-}
-
-/* Whether the inputs have weights for it. */
-static bool bitmap_given(const struct drawer *d, const struct op_def *def, unsigned arg)
-{
-	return any_weight(d, def, arg, INPUTS_BIT) || any_weight(d, def, arg, INPUTS_BY_BIT) ||
-	       any_weight(d, def, arg, INPUTS_COMBINATION);
 }
 
 /* ---- other arguments ---- */
@@ -379,11 +384,8 @@ static void draw_op(struct drawer *d, const struct op_def *def, struct op *op)
 
 static void push(struct drawer *d, const struct op *op)
 {
-	struct alphabet *a = d->a;
-	uint32_t made_only = UINT32_MAX;
-
-	workload_add(&a->w, op);
-	vec_push(&a->made_only, made_only);
+	workload_add(&d->a->w, op);
+	vec_push(&d->a->made_only, UINT32_MAX);
 }
 
 /* ---- steps with a handle ---- */
@@ -566,7 +568,7 @@ void alphabet_release(struct alphabet *a)
 void alphabet_draw(struct alphabet *a, const struct inputs *in, uint64_t seed, size_t n,
 		   bool distinct)
 {
-	struct drawer d;
+	auto_call(drawer_release) struct drawer d;
 	auto_hashset seen = HASHSET_INIT;
 	size_t tries = distinct ? 20 * n + 100 : n;
 
@@ -585,5 +587,4 @@ void alphabet_draw(struct alphabet *a, const struct inputs *in, uint64_t seed, s
 		vec_push(&a->steps, (struct step){ (uint32_t)from, (uint32_t)(a->w.ops.n - from) });
 	}
 	alphabet_add_made_only(a);
-	drawer_release(&d);
 }

@@ -26,7 +26,7 @@ void bitmap_print(const struct arg_def *arg, uint64_t value, struct strbuf *out)
 	const char *comma = "";
 
 	if (arg->kind == ARG_MODE) {
-		strbuf_addf(out, "%04llo", (unsigned long long)value);
+		strbuf_addf(out, "%04llo", llu(value));
 		return;
 	}
 	if (!value)
@@ -35,26 +35,6 @@ void bitmap_print(const struct arg_def *arg, uint64_t value, struct strbuf *out)
 		strbuf_addf(out, "%s%s", comma, w->name);
 		comma = ",";
 	}
-}
-
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Words may share bits, so that several sets of them make the same value. */
-static void sort_unique(struct bitmap_values *v)
-{
-	size_t n = 0;
-
-	if (v->n)
-		qsort(v->v, v->n, sizeof(*v->v), by_value);
-	for (size_t i = 0; i < v->n; i++)
-		if (!i || v->v[i] != v->v[n - 1])
-			v->v[n++] = v->v[i];
-	v->n = n;
 }
 
 /* A file cannot be opened for writing only and for both. */
@@ -85,5 +65,6 @@ void bitmap_all(const struct arg_def *arg, struct bitmap_values *out)
 		if (possible(arg, value))
 			vec_push(out, value);
 	}
-	sort_unique(out);
+	/* Words may share bits, so that several sets of them make the same value. */
+	vec_sort_unique(out, by_u64);
 }

@@ -74,9 +74,9 @@ static int check_side(struct stepper *st, unsigned i, struct err *err)
 
 int stepper_check_comparable(struct stepper *st, struct err *err)
 {
-	struct step_result result = { 0 };
+	auto_call(step_result_release) struct step_result result = { 0 };
 	struct side_counts before[SIDES_MAX];
-	struct alphabet a;
+	auto_call(alphabet_release) struct alphabet a;
 	bool any = false;
 	int rc = 0;
 
@@ -101,7 +101,5 @@ int stepper_check_comparable(struct stepper *st, struct err *err)
 	for (unsigned i = 0; i < st->n; i++)
 		st->sides[i]->counts = before[i];
 	st->a = NULL;
-	step_result_release(&result);
-	alphabet_release(&a);
 	return rc;
 }

@@ -159,14 +159,8 @@ void coverage_count_adopted(struct coverage *c, const struct op *op, int64_t res
 	c->ops[op_id(op->def)].adopted[min(-result, (int64_t)COVERAGE_ERRORS - 1)]++;
 }
 
-static int most_first(const void *a, const void *b)
-{
-	const struct coverage_adopted *x = a, *y = b;
-
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
-	return strcmp(x->op, y->op) ? strcmp(x->op, y->op) : x->error - y->error;
-}
+DEFINE_ORDER(most_first, struct coverage_adopted,
+	     order(b->count, a->count) ?: strcmp(a->op, b->op) ?: a->error - b->error)
 
 uint64_t coverage_adopted(const struct coverage *c, struct coverage_adopted_list *out)
 {
@@ -181,8 +175,7 @@ uint64_t coverage_adopted(const struct coverage *c, struct coverage_adopted_list
 				vec_push(out, (struct coverage_adopted){ op_table[i].name, e, n });
 			sum += n;
 		}
-	if (out->n)
-		qsort(out->v, out->n, sizeof(*out->v), most_first);
+	vec_sort(out, most_first);
 	return sum;
 }
 
@@ -222,7 +215,7 @@ static void add_arg(const struct coverage *c, const struct inputs *in, size_t op
 {
 	const struct op_def *def = &op_table[op];
 	unsigned n = coverage_parts(&def->args[arg], in);
-	struct bitmap_values all = { 0 };
+	auto_vec struct bitmap_values all = { 0 };
 
 	out->all_parts += n;
 	for (unsigned p = 0; p < n; p++)
@@ -231,7 +224,6 @@ static void add_arg(const struct coverage *c, const struct inputs *in, size_t op
 		return;
 	out->combinations += coverage_combinations(c, def, arg, &all);
 	out->all_combinations += all.n;
-	vec_release(&all);
 }
 
 void coverage_summary(const struct coverage *c, const struct inputs *in,

@@ -36,14 +36,7 @@ struct value_count {
 
 struct seen_list vec_of(struct value_count);
 
-static int by_count(const void *a, const void *b)
-{
-	const struct value_count *x = a, *y = b;
-
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
-	return (x->value > y->value) - (x->value < y->value);
-}
+DEFINE_ORDER(by_count, struct value_count, order(b->count, a->count) ?: order(a->value, b->value))
 
 static void list_seen(const struct coverage *c, const struct op_def *def, unsigned arg,
 		      const struct bitmap_values *all, struct seen_list *out)
@@ -55,8 +48,7 @@ static void list_seen(const struct coverage *c, const struct op_def *def, unsign
 		if (n)
 			vec_push(out, (struct value_count){ all->v[i], n });
 	}
-	if (out->n)
-		qsort(out->v, out->n, sizeof(*out->v), by_count);
+	vec_sort(out, by_count);
 }
 
 /* ---- a table ---- */
@@ -70,7 +62,7 @@ static void print_parts(const struct coverage_op *o, const struct op_def *def, u
 	strbuf_addf(out, "    %-12s", def->args[arg].name);
 	for (unsigned p = 0; p < n; p++) {
 		part_name(&def->args[arg], p, in, name);
-		strbuf_addf(out, " %s:%llu", name, (unsigned long long)o->parts[arg][p]);
+		strbuf_addf(out, " %s:%llu", name, llu(o->parts[arg][p]));
 	}
 	strbuf_addch(out, '\n');
 }
@@ -86,8 +78,7 @@ static void print_places(const struct coverage_op *o, const struct op_def *def, 
 		strbuf_addf(out, "      %-10s", inputs_place_name(place));
 		for (unsigned p = 1; p < n; p++) {
 			part_name(&def->args[arg], p, in, name);
-			strbuf_addf(out, " %s:%llu", name,
-				    (unsigned long long)o->places[arg][p][place]);
+			strbuf_addf(out, " %s:%llu", name, llu(o->places[arg][p][place]));
 		}
 		strbuf_addch(out, '\n');
 	}
@@ -96,8 +87,8 @@ static void print_places(const struct coverage_op *o, const struct op_def *def, 
 static void print_combinations(const struct coverage *c, const struct op_def *def, unsigned arg,
 			       struct strbuf *out)
 {
-	struct bitmap_values all = { 0 };
-	struct seen_list seen = { 0 };
+	auto_vec struct bitmap_values all = { 0 };
+	auto_vec struct seen_list seen = { 0 };
 
 	bitmap_all(&def->args[arg], &all);
 	list_seen(c, def, arg, &all, &seen);
@@ -105,13 +96,11 @@ static void print_combinations(const struct coverage *c, const struct op_def *de
 	for (size_t i = 0; i < seen.n && i < LISTED; i++) {
 		strbuf_addch(out, ' ');
 		bitmap_print(&def->args[arg], seen.v[i].value, out);
-		strbuf_addf(out, ":%llu", (unsigned long long)seen.v[i].count);
+		strbuf_addf(out, ":%llu", llu(seen.v[i].count));
 	}
 	if (seen.n > LISTED)
 		strbuf_addf(out, " and %zu more", seen.n - LISTED);
 	strbuf_addch(out, '\n');
-	vec_release(&all);
-	vec_release(&seen);
 }
 
 static void print_op(const struct coverage *c, size_t k, const struct inputs *in,
@@ -120,12 +109,12 @@ static void print_op(const struct coverage *c, size_t k, const struct inputs *in
 	const struct coverage_op *o = &c->ops[k];
 	const struct op_def *def = &op_table[k];
 
-	strbuf_addf(out, "%-16s %10llu done %10llu failed", def->name, (unsigned long long)o->done,
-		    (unsigned long long)o->failed);
+	strbuf_addf(out, "%-16s %10llu done %10llu failed", def->name, llu(o->done),
+		    llu(o->failed));
 	for (int e = 0; e < COVERAGE_ERRORS; e++)
 		if (o->errors[e])
 			strbuf_addf(out, "  %s %llu", strerrorname_np(e) ? strerrorname_np(e) : "?",
-				    (unsigned long long)o->errors[e]);
+				    llu(o->errors[e]));
 	strbuf_addch(out, '\n');
 	for (unsigned i = 0; def->args[i].kind != ARG_END; i++) {
 		if (!coverage_parts(&def->args[i], in))
@@ -149,12 +138,11 @@ void coverage_print(const struct coverage *c, const struct inputs *in, struct st
 	strbuf_addf(out,
 		    "%llu of %llu partitions of arguments exercised, %llu of %llu combinations of "
 		    "bits, %llu errors of operations\n",
-		    (unsigned long long)sum.parts, (unsigned long long)sum.all_parts,
-		    (unsigned long long)sum.combinations, (unsigned long long)sum.all_combinations,
-		    (unsigned long long)sum.errors);
+		    llu(sum.parts), llu(sum.all_parts), llu(sum.combinations),
+		    llu(sum.all_combinations), llu(sum.errors));
 	if (c->not_counted)
 		strbuf_addf(out, "%llu combinations were not counted: there were too many\n",
-			    (unsigned long long)c->not_counted);
+			    llu(c->not_counted));
 }
 
 /* ---- a picture ---- */
@@ -197,8 +185,7 @@ static void cell(struct coverage_picture *p, unsigned x, unsigned wide, uint64_t
 	strbuf_addf(p->out,
 		    "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%d\" fill=\"%s\" "
 		    "stroke=\"#999\"><title>%s: %llu</title></rect>\n",
-		    LEFT + x * wide, top(p), wide - 2, ROW - 2, shade(n), title,
-		    (unsigned long long)n);
+		    LEFT + x * wide, top(p), wide - 2, ROW - 2, shade(n), title, llu(n));
 	p->right = max(p->right, LEFT + (x + 1) * wide);
 }
 
@@ -253,8 +240,8 @@ static void draw_combination(struct coverage_picture *p, size_t k, unsigned arg,
 static void draw_combinations(struct coverage_picture *p, size_t k, unsigned arg)
 {
 	const struct op_def *def = &op_table[k];
-	struct bitmap_values all = { 0 };
-	struct seen_list seen = { 0 };
+	auto_vec struct bitmap_values all = { 0 };
+	auto_vec struct seen_list seen = { 0 };
 
 	bitmap_all(&def->args[arg], &all);
 	list_seen(p->c, def, arg, &all, &seen);
@@ -269,8 +256,6 @@ static void draw_combinations(struct coverage_picture *p, size_t k, unsigned arg
 				 few ? all.v[i] : seen.v[i].value);
 	}
 	p->row++;
-	vec_release(&all);
-	vec_release(&seen);
 }
 
 static void draw_errors(struct coverage_picture *p, size_t k)

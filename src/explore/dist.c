@@ -71,15 +71,6 @@ bool wheel_turns(const struct wheel *w)
 size_t wheel_draw(const struct wheel *w, struct rng *r)
 {
 	uint64_t at = rng_below(r, vec_last(&w->ends));
-	size_t lo = 0, hi = w->ends.n - 1;
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (w->ends.v[mid] > at)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	return first_where(i, w->ends.n, w->ends.v[i] > at);
 }

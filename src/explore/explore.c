@@ -187,7 +187,7 @@ static void on_message(void *ctx, unsigned worker, uint32_t kind, const void *da
 static bool add_try(const struct script_note *note, struct script *out)
 {
 	struct err ignored = ERR_INIT;
-	struct script all;
+	auto_call(script_release) struct script all;
 
 	script_init(&all);
 	bool good = !script_parse(note->text, min(note->len, (uint32_t)SCRIPT_NOTE_MAX), "script",
@@ -200,7 +200,6 @@ static bool add_try(const struct script_note *note, struct script *out)
 		else
 			script_add(out, item->kind, item->n);
 	}
-	script_release(&all);
 	return good;
 }
 
@@ -210,7 +209,7 @@ static void add_path(const struct tasks_parent *p, unsigned i, uint32_t n, struc
 	const struct search_progress *progress = &p->slot[i].shared->progress;
 	struct inputs in = *p->opts->inputs;
 	struct search_opts how;
-	struct alphabet a;
+	auto_call(alphabet_release) struct alphabet a;
 
 	task_vary(p->opts, i, p->slot[i].shared->walks, &how, &in);
 	alphabet_init(&a);
@@ -218,7 +217,6 @@ static void add_path(const struct tasks_parent *p, unsigned i, uint32_t n, struc
 	for (uint32_t k = 0; k < min(n, (uint32_t)progress->path_n); k++)
 		if (progress->path[k] < a.steps.n)
 			script_add_step(out, &a, progress->path[k]);
-	alphabet_release(&a);
 }
 
 /* The script to where a task stopped answering. False if the last operation is unknown. */
@@ -261,7 +259,7 @@ static void keep_unless_known(struct tasks_parent *p, unsigned i, const struct s
 
 static void report_hang(struct tasks_parent *p, unsigned i, double silence)
 {
-	struct script script;
+	auto_call(script_release) struct script script;
 	auto_strbuf words = STRBUF_INIT;
 
 	script_init(&script);
@@ -273,7 +271,6 @@ static void report_hang(struct tasks_parent *p, unsigned i, double silence)
 		op_print(&vec_last(&script.w.ops), &words);
 	}
 	keep_unless_known(p, i, &script, strbuf_str(&words));
-	script_release(&script);
 }
 
 static void take_hang(struct tasks_parent *p, unsigned i, const struct pool_end *e)
@@ -358,25 +355,20 @@ static void add_up(const struct tasks_parent *p, struct explore_result *r)
 {
 	bool all = true;
 
-	r->operations = r->steps = r->states = r->revisits = r->restores = r->saves = 0;
-	r->mounts = r->undone = r->adopted = r->abandoned = r->compared = r->crash_states = 0;
-	r->depth_max = r->overlapped = r->shrinking = 0;
+/* clang-format off */
+#define EACH_SUM(sum) \
+	sum(operations) sum(steps) sum(states) sum(revisits) sum(restores) sum(saves) sum(mounts) \
+	sum(undone) sum(adopted) sum(abandoned) sum(compared) sum(crash_states) sum(overlapped)
+/* clang-format on */
+#define BEGIN(member) r->member = 0;
+#define ADD(member)   r->member += s->member;
+
+	EACH_SUM(BEGIN)
+	r->depth_max = r->shrinking = 0;
 	for (unsigned i = 0; i < p->opts->jobs; i++) {
 		const struct search_progress *s = &p->slot[i].shared->progress;
 
-		r->operations += s->operations;
-		r->steps += s->steps;
-		r->states += s->states;
-		r->revisits += s->revisits;
-		r->restores += s->restores;
-		r->saves += s->saves;
-		r->mounts += s->mounts;
-		r->undone += s->undone;
-		r->adopted += s->adopted;
-		r->abandoned += s->abandoned;
-		r->compared += s->compared;
-		r->crash_states += s->crash_states;
-		r->overlapped += s->overlapped;
+		EACH_SUM(ADD)
 		r->shrinking += p->slot[i].shrinks;
 		r->depth_max = max(r->depth_max, (uint64_t)s->depth_max);
 		/* By bits only, some may have been left out. */
@@ -509,11 +501,9 @@ static int share_kernel_log(struct tasks_parent *p, struct err *err)
 
 static uint64_t count_adopted(const struct coverage *c)
 {
-	struct coverage_adopted_list list = { 0 };
-	uint64_t n = coverage_adopted(c, &list);
+	auto_vec struct coverage_adopted_list list = { 0 };
 
-	vec_release(&list);
-	return n;
+	return coverage_adopted(c, &list);
 }
 
 static int run_tasks(struct tasks_parent *p, struct err *err)

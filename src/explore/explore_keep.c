@@ -59,20 +59,29 @@ static char *start_name(unsigned side)
 	return side ? xasprintf("start-%u.img", side) : xstrdup("start.img");
 }
 
-/* `ops`: of the workload beside it; `begins`: there is a start.img, too. */
+/* `ops`: of the workload beside it. */
+static void case_init(struct stored_case *c, const struct target_opts *target,
+		      const char *guarantee, size_t ops, const char *signature)
+{
+	stored_case_init(c);
+	stored_case_set_target(c, target);
+	c->guarantee = xstrdup(guarantee);
+	c->state = xstrdup("live");
+	c->base = xstrdup("base.img");
+	c->done = ops;
+	c->signature = xstrdup(signature);
+}
+
+/* `begins`: there is a start.img, too. */
 static void print_case(const struct kept *k, size_t ops, bool begins, struct strbuf *out)
 {
 	const struct stepper *st = k->stepper;
 	const struct target *t = side_target_of(st->sides[0]);
 	struct target_opts here = { .spec = st->sides[0]->spec };
-	struct stored_case c;
+	auto_call(stored_case_release) struct stored_case c;
 
-	stored_case_init(&c);
-	stored_case_set_target(&c, t ? &t->opts : &here);
-	c.guarantee = xstrdup(t ? t->ops->guarantee : "linux");
-	c.state = xstrdup("live");
-	c.base = xstrdup("base.img");
-	c.done = ops;
+	case_init(&c, t ? &t->opts : &here, t ? t->ops->guarantee : "linux", ops,
+		  k->result->signature);
 	c.recorder = t ? xstrdup(disk_recorder(t->disk)) : NULL;
 	for (unsigned i = 1; i < st->n; i++) {
 		const struct target *r = side_target_of(st->sides[i]);
@@ -80,32 +89,22 @@ static void print_case(const struct kept *k, size_t ops, bool begins, struct str
 		stored_case_add_reference(&c, st->sides[i]->spec, r ? &r->opts : NULL);
 	}
 	c.start = begins ? start_name(0) : NULL;
-	c.signature = xstrdup(k->result->signature);
-	c.shown = xasprintf("%llu of %llu", (unsigned long long)k->shown,
-			    (unsigned long long)k->tries);
+	c.shown = xasprintf("%llu of %llu", llu(k->shown), llu(k->tries));
 	c.ops_before = k->ops_before;
 	if (k->runs)
-		c.shrunk_by = xasprintf("%llu scripts, %llu operations",
-					(unsigned long long)k->runs, (unsigned long long)k->steps);
+		c.shrunk_by =
+			xasprintf("%llu scripts, %llu operations", llu(k->runs), llu(k->steps));
 	record_print(&store_explored, &c, out);
-	stored_case_release(&c);
 }
 
 static void print_hang(const struct target_opts *target, const char *reference, size_t ops,
 		       struct strbuf *out)
 {
-	struct stored_case c;
+	auto_call(stored_case_release) struct stored_case c;
 
-	stored_case_init(&c);
-	stored_case_set_target(&c, target);
-	c.guarantee = xstrdup("linux");
-	c.state = xstrdup("live");
-	c.base = xstrdup("base.img");
-	c.done = ops;
+	case_init(&c, target, "linux", ops, "hang");
 	stored_case_add_reference(&c, reference, NULL);
-	c.signature = xstrdup("hang");
 	record_print(&store_explored, &c, out);
-	stored_case_release(&c);
 }
 
 static int keep_start(const struct kept *k, unsigned i, const char *dir, struct err *err)

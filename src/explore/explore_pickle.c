@@ -7,6 +7,7 @@
 
 #include "base/below.h"
 #include "base/io.h"
+#include "core/bytes.h"
 
 static const char magic[16] = "outage-explore 3";
 enum { HEAD = 32, STEPS_MAX = 1 << 20, FRAMES_MAX = 1 << 24 };
@@ -39,20 +40,11 @@ void pickle_add(struct pickle *p, const uint32_t *path, size_t n_path, const uin
 
 /* ---- writing ---- */
 
-static void put(struct strbuf *out, uint64_t n)
-{
-	unsigned char bytes[8];
-
-	for (unsigned i = 0; i < 8; i++)
-		bytes[i] = (unsigned char)(n >> 8 * i);
-	strbuf_add(out, bytes, sizeof(bytes));
-}
-
 static void put_steps(struct strbuf *out, const struct pickle_steps *s)
 {
-	put(out, s->n);
+	strbuf_add_le64(out, s->n);
 	for (size_t i = 0; i < s->n; i++)
-		put(out, s->v[i]);
+		strbuf_add_le64(out, s->v[i]);
 }
 
 static void put_visited(struct strbuf *out, const struct pickle_states *st, uint64_t round)
@@ -62,24 +54,23 @@ static void put_visited(struct strbuf *out, const struct pickle_states *st, uint
 	uint64_t n = 0, bytes;
 	const void *bits = visited_field(v, &bytes);
 
-	put(out, 0);
+	strbuf_add_le64(out, 0);
 	for (uint64_t i = 0; i < v->places; i++) {
 		struct hash128 h = { v->slots[i].lo, v->slots[i].hi };
 
 		if (!h.lo)
 			continue;
 		uint32_t depth = visited_claimed(st->claims, h, st->task, round);
-		put(out, h.lo);
-		put(out, h.hi);
-		put(out,
-		    (uint64_t)visited_owner(v, i) << 16 | (depth == UINT32_MAX ? 0 : depth + 1));
+		strbuf_add_le64(out, h.lo);
+		strbuf_add_le64(out, h.hi);
+		strbuf_add_le64(out, (uint64_t)visited_owner(v, i) << 16 |
+					     (depth == UINT32_MAX ? 0 : depth + 1));
 		n++;
 	}
-	for (unsigned i = 0; i < 8; i++)
-		out->buf[at + i] = (char)(n >> 8 * i);
-	put(out, v->hashed);
-	put(out, v->marked);
-	put(out, v->hashed ? bytes : 0);
+	put_le64((unsigned char *)out->buf + at, n);
+	strbuf_add_le64(out, v->hashed);
+	strbuf_add_le64(out, v->marked);
+	strbuf_add_le64(out, v->hashed ? bytes : 0);
 	if (v->hashed)
 		strbuf_add(out, bits, bytes);
 }
@@ -91,9 +82,9 @@ int pickle_save(const struct pickle *p, const struct pickle_states *states, cons
 	auto_free char *dir = NULL, *name = NULL;
 	struct io_output out;
 
-	put(&body, p->walk);
-	put(&body, p->left_out);
-	put(&body, p->frames.n);
+	strbuf_add_le64(&body, p->walk);
+	strbuf_add_le64(&body, p->left_out);
+	strbuf_add_le64(&body, p->frames.n);
 	for (size_t i = 0; i < p->frames.n; i++) {
 		put_steps(&body, &p->frames.v[i].path);
 		put_steps(&body, &p->frames.v[i].todo);
@@ -101,8 +92,8 @@ int pickle_save(const struct pickle *p, const struct pickle_states *states, cons
 	put_visited(&body, states, p->walk);
 	struct hash128 sum = hash_bytes(body.buf, body.len);
 	strbuf_add(&head, magic, sizeof(magic));
-	put(&head, sum.lo);
-	put(&head, sum.hi);
+	strbuf_add_le64(&head, sum.lo);
+	strbuf_add_le64(&head, sum.hi);
 	below_parent(path, &dir, &name);
 	int rc = io_output_open_below(dir, name, true, &out, err);
 	if (rc)
@@ -126,15 +117,12 @@ struct pickle_reader {
 
 static uint64_t get(struct pickle_reader *r)
 {
-	uint64_t n = 0;
-
 	if (r->end - r->at < 8) {
 		r->bad = true;
 		return 0;
 	}
-	for (unsigned i = 0; i < 8; i++)
-		n |= (uint64_t)*r->at++ << 8 * i;
-	return n;
+	r->at += 8;
+	return get_le64(r->at - 8);
 }
 
 static struct pickle_steps get_steps(struct pickle_reader *r)

@@ -110,36 +110,18 @@ static size_t count_sides(const struct explore_plan *p)
 	return 1 + p->references.n;
 }
 
-static struct target_opts opts_of_target(const struct explore_plan *p)
-{
-	return (struct target_opts){
-		.spec = p->target,
-		.recorder = p->recorder,
-#define TARGET_OPTION(member, ...) .member = p->member,
-#define GUEST_OPTION		   TARGET_OPTION
-#include "target/options.def"
-	};
-}
-
-static struct target_opts opts_of_reference(const struct explore_reference *r)
-{
-	return (struct target_opts){
-		.spec = r->spec,
-		.recorder = r->recorder,
-#define TARGET_OPTION(member, ...) .member = r->member,
-#define GUEST_OPTION		   TARGET_OPTION
-#include "target/options.def"
-	};
-}
-
-/* Of side `i`, 0 is the target: what is said of it; `kernel` points at where its kernel is noted.
- */
-static struct target_opts side_at(const struct explore_plan *p, size_t i, char *const **kernel)
+/* Of side `i`, 0 is the target: what is said of it. */
+static struct target_opts opts_of(const struct explore_plan *p, size_t i)
 {
 	const struct explore_reference *r = i ? &p->references.v[i - 1] : NULL;
 
-	*kernel = r ? &r->kernel : &p->kernel;
-	return r ? opts_of_reference(r) : opts_of_target(p);
+	return (struct target_opts){
+		.spec = r ? r->spec : p->target,
+		.recorder = r ? r->recorder : p->recorder,
+#define TARGET_OPTION(member, ...) .member = r ? r->member : p->member,
+#define GUEST_OPTION		   TARGET_OPTION
+#include "target/options.def"
+	};
 }
 
 static int check_side(const struct target_opts *o, const char *prefix, struct err *err)
@@ -184,10 +166,10 @@ int explore_plan_same_kernels(const struct explore_plan *p, const char *run, str
 	int rc = 0;
 
 	for (size_t i = 0; i < count_sides(p) && !rc; i++) {
-		char *const *was;
-		struct target_opts o = side_at(p, i, &was);
+		const char *was = i ? p->references.v[i - 1].kernel : p->kernel;
+		struct target_opts o = opts_of(p, i);
 
-		rc = *was ? same_kernel(&o, *was, run, err) : 0;
+		rc = was ? same_kernel(&o, was, run, err) : 0;
 	}
 	return rc;
 }
@@ -218,8 +200,7 @@ static int check_plan(const struct explore_plan *p, struct err *err)
 	if (!rc && p->references.n >= SIDES_MAX)
 		rc = err_set(err, -EINVAL, "there are at most %d references", SIDES_MAX - 1);
 	for (size_t s = 0; s < count_sides(p) && !rc; s++) {
-		char *const *kernel;
-		struct target_opts o = side_at(p, s, &kernel);
+		struct target_opts o = opts_of(p, s);
 
 		rc = check_side(&o, s ? "--ref-" : "--", err);
 	}
@@ -249,14 +230,11 @@ int explore_plan_complete(struct explore_plan *p, bool bounded, struct err *err)
 {
 	fill_in(p, bounded);
 	int rc = check_plan(p, err);
-	struct target_opts target = opts_of_target(p);
 
-	if (!rc)
-		rc = note_kernel(&target, &p->kernel, err);
-	for (size_t i = 0; i < p->references.n && !rc; i++) {
-		struct target_opts o = opts_of_reference(&p->references.v[i]);
+	for (size_t i = 0; i < count_sides(p) && !rc; i++) {
+		struct target_opts o = opts_of(p, i);
 
-		rc = note_kernel(&o, &p->references.v[i].kernel, err);
+		rc = note_kernel(&o, i ? &p->references.v[i - 1].kernel : &p->kernel, err);
 	}
 	return rc;
 }
@@ -265,13 +243,12 @@ int explore_plan_complete(struct explore_plan *p, bool bounded, struct err *err)
 static char *hash_of(const struct explore_plan *p, const struct inputs *in)
 {
 	auto_strbuf drawn = STRBUF_INIT;
-	struct alphabet a;
+	auto_call(alphabet_release) struct alphabet a;
 	char hex[HASH_HEX_SIZE];
 
 	alphabet_init(&a);
 	alphabet_draw(&a, in, p->seed, DRAWN, false);
 	workload_print(&a.w, &drawn);
-	alphabet_release(&a);
 	return xstrdup(hash_hex(hash_bytes(drawn.buf, drawn.len), hex));
 }
 
@@ -310,13 +287,13 @@ static void sides_of(const struct explore_plan *p, struct target_opts *reference
 		     struct explore_opts *out)
 {
 	assert(p->references.n < SIDES_MAX);
-	out->sides.target = opts_of_target(p);
+	out->sides.target = opts_of(p, 0);
 	out->sides.references = references;
 	out->sides.strategy = (enum strategy)p->strategy;
 	out->specs[0] = p->target;
 	out->n_specs = 1;
 	for (size_t i = 0; i < p->references.n; i++) {
-		references[out->n_specs] = opts_of_reference(&p->references.v[i]);
+		references[out->n_specs] = opts_of(p, i + 1);
 		out->specs[out->n_specs++] = p->references.v[i].spec;
 	}
 }

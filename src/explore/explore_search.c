@@ -111,13 +111,11 @@ static void draw(struct search *s, uint64_t seed)
 
 int search_report(struct search *s, struct err *err)
 {
-	struct script script;
+	auto_call(script_release) struct script script;
 
 	script_init(&script);
 	search_path(s, &script);
-	int rc = s->found(s->ctx, s, &script, &s->result, err);
-	script_release(&script);
-	return rc;
+	return s->found(s->ctx, s, &script, &s->result, err);
 }
 
 static void count_visit(struct search *s, enum visit visit)

@@ -17,7 +17,7 @@ static char *whole(const char *name)
 
 char *finding_dir_name(uint64_t number, unsigned worker)
 {
-	return xasprintf("%llu-%u", (unsigned long long)number, worker);
+	return xasprintf("%llu-%u", llu(number), worker);
 }
 
 uint64_t finding_dir_free(const char *run, uint64_t number, unsigned worker)

@@ -213,12 +213,7 @@ static int move_to(struct search *s, const struct frames *stack, struct frame *f
 	return 0;
 }
 
-static int by_length(const void *a, const void *b)
-{
-	const struct anchor *x = a, *y = b;
-
-	return (x->n > y->n) - (x->n < y->n);
-}
+DEFINE_ORDER(by_length, struct anchor, order(a->n, b->n))
 
 /* The states on the way here that were saved; the empty file system is none of them. */
 static void find_anchors(struct search *s, const struct frames *stack)
@@ -231,8 +226,7 @@ static void find_anchors(struct search *s, const struct frames *stack)
 		    memcmp(x->path.steps, s->log.path.v, x->path.n * sizeof(uint32_t)) == 0)
 			vec_push(&s->anchors, (struct anchor){ &x->point, x->path.n });
 	}
-	if (s->anchors.n)
-		qsort(s->anchors.v, s->anchors.n, sizeof(*s->anchors.v), by_length);
+	vec_sort(&s->anchors, by_length);
 }
 
 /* After something was found the sides are anywhere. */
@@ -397,7 +391,7 @@ static bool round_is_over(const struct search *s)
 
 int search_frames(struct search *s, bool *done, struct err *err)
 {
-	struct frames list = { 0 };
+	auto_vec struct frames list = { 0 };
 	size_t head = 0; /* breadth first: the frame at hand */
 	bool lost = false, again = false;
 	int rc = plant(s, &list, err);
@@ -422,6 +416,5 @@ int search_frames(struct search *s, bool *done, struct err *err)
 	for (size_t i = 0; i < list.n; i++)
 		if (list.v[i])
 			frame_free(s, list.v[i]);
-	vec_release(&list);
 	return rc;
 }

@@ -183,7 +183,7 @@ static int parse_max(struct inputs *in, const struct inputs_line *l, struct err 
 		return -EINVAL;
 	if (!size || size > limit)
 		return err_set(err, -EINVAL, "%s:%u: max %s is from 1 to %llu bytes", l->source,
-			       l->number, l->words[1], (unsigned long long)limit);
+			       l->number, l->words[1], llu(limit));
 	*to = size;
 	return 0;
 }

@@ -58,14 +58,13 @@ static int try_from(struct again *g, size_t from, size_t to, const struct point 
 		    struct err *err)
 {
 	struct shrunk ignored;
-	struct script longer;
+	auto_call(script_release) struct script longer;
 
 	script_init(&longer);
 	with_steps(g, from, to, &longer);
 	int rc = longer.items.n ? run(g, script_cut, &longer, start, &ignored, err) : 1;
 	if (!rc)
 		script_copy(&g->tail, &longer);
-	script_release(&longer);
 	return rc;
 }
 
@@ -99,14 +98,13 @@ static int climb_down(struct again *g, const struct point **at, struct err *err)
 /* A finding that shows only after states were put back needs more of the log. */
 static int from_log(struct again *g, struct script *script, struct err *err)
 {
-	struct script lately;
+	auto_call(script_release) struct script lately;
 
 	script_init(&lately);
 	script_from_log(&g->s->log, &g->s->alphabet, &lately);
 	int rc = run(g, script_shrink, &lately, NULL, &g->out->shrunk, err);
 	if (!rc)
 		script_copy(script, &lately);
-	script_release(&lately);
 	return rc;
 }
 

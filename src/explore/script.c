@@ -282,7 +282,7 @@ static bool saved_in_ring(const struct script_log *l, uint64_t from, uint64_t to
 void script_from_log(const struct script_log *l, const struct alphabet *a, struct script *out)
 {
 	uint64_t from = l->n > SCRIPT_RECENT ? l->n - SCRIPT_RECENT : 0;
-	struct vec_of(uint32_t) made = { 0 };
+	auto_vec struct vec_of(uint32_t) made = { 0 };
 
 	script_clear(out);
 	/* States that were saved before the ring begins are made first. */
@@ -300,7 +300,6 @@ void script_from_log(const struct script_log *l, const struct alphabet *a, struc
 		add_path(out, a, &e->path);
 		script_add(out, SCRIPT_SAVE, e->n);
 	}
-	vec_release(&made);
 	add_path(out, a, &l->before);
 	for (uint64_t i = from; i < l->n; i++) {
 		const struct script_event *e = &l->recent[i % SCRIPT_RECENT];

@@ -137,14 +137,21 @@ int script_run(const struct script *s, struct stepper *st, struct step_result *r
 
 /* ---- leaving out ---- */
 
+/* A mark for each item: all are kept. */
+static bool *keep_all(const struct script *s)
+{
+	size_t n = s->items.n + 1;
+
+	return memset(xmalloc(n), true, n);
+}
+
 /* Leaves out what came after the first `n` items. */
 static void cut_behind(struct script *s, size_t n)
 {
-	auto_free bool *keep = xcalloc(s->items.n + 1, sizeof(*keep));
+	auto_free bool *keep = keep_all(s);
 	struct script cut;
 
-	for (size_t i = 0; i < n; i++)
-		keep[i] = true;
+	memset(keep + n, false, s->items.n - n);
 	script_init(&cut);
 	script_select(s, keep, &cut);
 	script_release(s);
@@ -153,7 +160,7 @@ static void cut_behind(struct script *s, size_t n)
 
 int shrink_shows(struct shrink *h, struct script *s, struct err *err)
 {
-	struct step_result result = { 0 };
+	auto_call(step_result_release) struct step_result result = { 0 };
 	auto_strbuf log = STRBUF_INIT;
 	size_t at;
 	int rc = script_run(s, h->st, &result, &at, h->how->shown ? &log : NULL, err);
@@ -165,7 +172,6 @@ int shrink_shows(struct shrink *h, struct script *s, struct err *err)
 			rc = h->how->shown(h->how->ctx, s, h->out, &result, &log, err);
 		rc = rc ? rc : 1;
 	}
-	step_result_release(&result);
 	return rc;
 }
 
@@ -177,21 +183,24 @@ void shrink_take(struct shrink *h, struct script *less)
 	*less = old;
 }
 
-static int try_without(struct shrink *h, size_t from, size_t to, struct err *err)
+static int try_kept(struct shrink *h, const bool *keep, struct err *err)
 {
-	size_t n = h->best->items.n;
-	auto_free bool *keep = xcalloc(n + 1, sizeof(*keep));
-	struct script less;
+	auto_call(script_release) struct script less;
 
-	for (size_t i = 0; i < n; i++)
-		keep[i] = i < from || i >= to;
 	script_init(&less);
 	script_select(h->best, keep, &less);
 	int rc = less.items.n ? shrink_shows(h, &less, err) : 0;
 	if (rc > 0)
 		shrink_take(h, &less);
-	script_release(&less);
 	return rc;
+}
+
+static int try_without(struct shrink *h, size_t from, size_t to, struct err *err)
+{
+	auto_free bool *keep = keep_all(h->best);
+
+	memset(keep + from, false, to - from);
+	return try_kept(h, keep, err);
 }
 
 bool shrink_spent(struct shrink *h)
@@ -226,17 +235,10 @@ static int drop_pairs(struct shrink *h, struct err *err)
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = i + 2; k < n && !shrink_spent(h); k++) {
-			auto_free bool *keep = xcalloc(n + 1, sizeof(*keep));
-			struct script less;
+			auto_free bool *keep = keep_all(h->best);
 
-			for (size_t x = 0; x < n; x++)
-				keep[x] = x != i && x != k;
-			script_init(&less);
-			script_select(h->best, keep, &less);
-			int rc = less.items.n ? shrink_shows(h, &less, err) : 0;
-			if (rc > 0)
-				shrink_take(h, &less);
-			script_release(&less);
+			keep[i] = keep[k] = false;
+			int rc = try_kept(h, keep, err);
 			if (rc)
 				return rc;
 		}
@@ -264,7 +266,7 @@ static int leave_out(struct shrink *h, struct err *err)
 /* One more try before anything is left out; the first that shows is what is made smaller. */
 static int try_whole(struct shrink *h, struct err *err)
 {
-	struct script copy;
+	auto_call(script_release) struct script copy;
 
 	script_init(&copy);
 	script_copy(&copy, h->best);
@@ -276,7 +278,6 @@ static int try_whole(struct shrink *h, struct err *err)
 	h->out->shown += rc > 0;
 	if (rc > 0 && h->out->shown == 1)
 		shrink_take(h, &copy);
-	script_release(&copy);
 	return rc;
 }
 

@@ -92,14 +92,6 @@ static int start(struct mounted_side *o, struct err *err)
 
 /* ---- a side ---- */
 
-static int drop_caches(void *ctx)
-{
-	auto_fd fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
-
-	(void)ctx;
-	return fd < 0 || write(fd, "3", 1) != 1 ? -errno : 0;
-}
-
 static int open_mounted(struct side *s, const struct side_opts *opts, struct err *err)
 {
 	struct mounted_side *o = own(s);
@@ -142,7 +134,7 @@ static void close_mounted(struct side *s)
 static void begin(struct side *s, const struct workload *w)
 {
 	struct mounted_side *o = own(s);
-	struct exec_env env = { .ctx = o, .drop_caches = drop_caches };
+	struct exec_env env = { .ctx = o, .drop_caches = exec_drop_here };
 
 	if (o->running)
 		exec_release(&o->x);

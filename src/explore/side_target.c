@@ -70,14 +70,6 @@ static int remount(void *ctx, int *root)
 	return 0;
 }
 
-static int drop_caches(void *ctx)
-{
-	auto_fd fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
-
-	(void)ctx;
-	return fd < 0 || write(fd, "3", 1) != 1 ? -errno : 0;
-}
-
 /* ---- a side ---- */
 
 /* No side can go on with a system that died; the log of its kernel is the error. */
@@ -141,7 +133,7 @@ static void close_target(struct side *s)
 static void begin(struct side *s, const struct workload *w)
 {
 	struct target_side *o = own(s);
-	struct exec_env env = { .ctx = o, .remount = remount, .drop_caches = drop_caches };
+	struct exec_env env = { .ctx = o, .remount = remount, .drop_caches = exec_drop_here };
 
 	struct err err = ERR_INIT;
 	int rc = target_end(&o->t, &err);
@@ -258,8 +250,7 @@ static int from_image(struct side *s, const struct image *img, struct side_state
 
 	if (img->size != base->size)
 		return err_set(err, -EINVAL, "the image has %llu bytes, and the disk of %s %llu",
-			       (unsigned long long)img->size, s->spec,
-			       (unsigned long long)base->size);
+			       llu(img->size), s->spec, llu(base->size));
 	*out = xcalloc(1, sizeof(**out));
 	image_snapshot(img, &(*out)->image);
 	return 0;

@@ -71,20 +71,16 @@ static void apply(const struct simplification *c, size_t i, struct op *op)
 			without_rename(c, op);
 		return;
 	}
-	if (c->kind == CHANGE_PATH || (c->kind == CHANGE_ONE_PATH && i == c->op)) {
+	if (i != c->op && c->kind != CHANGE_PATH)
+		return;
+	if (c->kind == CHANGE_PATH || c->kind == CHANGE_ONE_PATH) {
 		for (unsigned k = 0; op->def->args[k].kind != ARG_END; k++) {
 			const char *new = is_path(op, k) ? renamed(c, op->args[k].text, k) : NULL;
 
 			if (new)
 				op->args[k].text = new;
 		}
-		return;
-	}
-	if (i != c->op)
-		return;
-	if (c->kind == CHANGE_ONE_PATH)
-		return;
-	if (c->kind == CHANGE_NUMBER) {
+	} else if (c->kind == CHANGE_NUMBER) {
 		op->args[c->arg].num = c->num;
 	} else {
 		op->args[0].text = c->path;
@@ -124,6 +120,8 @@ static int try_change(struct shrink *h, struct simplification *c, struct err *er
 		strbuf_release(&scratch[i]);
 	return rc;
 }
+
+#define TRY(h, ...) try_change(h, &(struct simplification){ __VA_ARGS__ }, err)
 
 /* ---- names ---- */
 
@@ -191,19 +189,13 @@ static int simpler_names(struct shrink *h, struct err *err)
 		if (!strchr(names.v[i], '/'))
 			continue;
 		name_in_root(&names, names.v[i], root);
-		rc = try_change(h,
-				&(struct simplification){
-					.kind = CHANGE_PATH, .from = names.v[i], .to = root },
-				err);
+		rc = TRY(h, .kind = CHANGE_PATH, .from = names.v[i], .to = root);
 	}
 	for (unsigned i = 0; i < names.n && !rc; i++)
 		for (unsigned k = 0; k < names.n && !rc && !shrink_spent(h); k++)
 			if (i != k)
-				rc = try_change(h,
-						&(struct simplification){ .kind = CHANGE_PATH,
-									  .from = names.v[i],
-									  .to = names.v[k] },
-						err);
+				rc = TRY(h, .kind = CHANGE_PATH, .from = names.v[i],
+					 .to = names.v[k]);
 	names_release(&names);
 	return rc;
 }
@@ -231,13 +223,8 @@ static int own_name(struct shrink *h, struct err *err)
 			    !is_path(&h->best->w.ops.v[item->n], 0))
 				continue;
 			auto_free char *from = xstrdup(h->best->w.ops.v[item->n].args[0].text);
-			rc = try_change(h,
-					&(struct simplification){ .kind = CHANGE_ONE_PATH,
-								  .op = item->n,
-								  .from = from,
-								  .to = fresh,
-								  .drop = k },
-					err);
+			rc = TRY(h, .kind = CHANGE_ONE_PATH, .op = item->n, .from = from,
+				 .to = fresh, .drop = k);
 		}
 	names_release(&names);
 	return rc;
@@ -258,14 +245,8 @@ static int fewer_renames(struct shrink *h, struct err *err)
 		if (item->kind != SCRIPT_OP || op->def->args[0].role != ROLE_FROM)
 			continue;
 		auto_free char *from = xstrdup(op->args[0].text), *to = xstrdup(op->args[1].text);
-		rc = try_change(h,
-				&(struct simplification){ .kind = CHANGE_NO_RENAME,
-							  .op = item->n,
-							  .from = from,
-							  .to = to,
-							  .fresh = fresh,
-							  .drop = i },
-				err);
+		rc = TRY(h, .kind = CHANGE_NO_RENAME, .op = item->n, .from = from, .to = to,
+			 .fresh = fresh, .drop = i);
 	}
 	names_release(&names);
 	return rc;
@@ -294,10 +275,7 @@ static int fewer_handles(struct shrink *h, struct err *err)
 		if (path && op->def->args[0].kind == ARG_FILE) {
 			auto_free char *copy = xstrdup(path);
 
-			rc = try_change(h,
-					&(struct simplification){
-						.kind = CHANGE_HANDLE, .op = i, .path = copy },
-					err);
+			rc = TRY(h, .kind = CHANGE_HANDLE, .op = i, .path = copy);
 		}
 	}
 	return rc;
@@ -347,12 +325,8 @@ static int simpler_numbers(struct shrink *h, struct err *err)
 			rc = 0;
 			for (unsigned x = 0;
 			     x < n && !rc && !shrink_spent(h) && i < h->best->w.ops.n; x++)
-				rc = try_change(h,
-						&(struct simplification){ .kind = CHANGE_NUMBER,
-									  .op = i,
-									  .arg = k,
-									  .num = values[x] },
-						err);
+				rc = TRY(h, .kind = CHANGE_NUMBER, .op = i, .arg = k,
+					 .num = values[x]);
 			/* The script may have become shorter. */
 			if (i >= h->best->w.ops.n)
 				break;

@@ -555,6 +555,16 @@ static int perform(struct stepper *s, const struct step *step, const struct befo
 	return rc;
 }
 
+static int unmountable(struct step_result *out, const char *promise)
+{
+	findings_add(&out->findings, FINDING_UNMOUNTABLE, NULL,
+		     xasprintf("the file system cannot be mounted: %.200s", strbuf_str(&out->said)),
+		     xstrdup(promise));
+	snprintf(out->signature, sizeof(out->signature), "unmountable");
+	out->verdict = STEP_DIFFERENT;
+	return 0;
+}
+
 static int settle(struct stepper *s, struct step_result *out, struct err *err)
 {
 	int rc = 0;
@@ -564,12 +574,7 @@ static int settle(struct stepper *s, struct step_result *out, struct err *err)
 			rc = s->sides[i]->ops->settle(s->sides[i], &out->said, err);
 	if (rc <= 0)
 		return rc;
-	findings_add(&out->findings, FINDING_UNMOUNTABLE, NULL,
-		     xasprintf("the file system cannot be mounted: %.200s", strbuf_str(&out->said)),
-		     xstrdup("it had been unmounted cleanly"));
-	snprintf(out->signature, sizeof(out->signature), "unmountable");
-	out->verdict = STEP_DIFFERENT;
-	return 0;
+	return unmountable(out, "it had been unmounted cleanly");
 }
 
 static int log_state(struct stepper *s, struct err *err)
@@ -700,12 +705,7 @@ static int put_back(struct stepper *s, struct side_state *const *states, struct 
 		rc = s->sides[i]->ops->restore(s->sides[i], states[i], &out->said, err);
 	if (rc <= 0)
 		return rc;
-	findings_add(&out->findings, FINDING_UNMOUNTABLE, NULL,
-		     xasprintf("the file system cannot be mounted: %.200s", strbuf_str(&out->said)),
-		     xstrdup("syncfs had returned"));
-	snprintf(out->signature, sizeof(out->signature), "unmountable");
-	out->verdict = STEP_DIFFERENT;
-	return 0;
+	return unmountable(out, "syncfs had returned");
 }
 
 int stepper_restore(struct stepper *s, const struct point *p, struct step_result *out,
@@ -791,7 +791,7 @@ int stepper_check_room(struct stepper *s, struct step_result *out, struct err *e
 		findings_add(&out->findings, FINDING_UNUSABLE, NULL,
 			     xasprintf("%llu bytes of room did not come back when everything was "
 				       "removed",
-				       (unsigned long long)missing),
+				       llu(missing)),
 			     xstrdup("nothing had crashed yet"));
 	if (out->findings.n) {
 		snprintf(out->signature, sizeof(out->signature), SIGNATURE_ROOM);

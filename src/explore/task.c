@@ -49,13 +49,11 @@ uint64_t task_next_case(struct task *t)
 static int report_path(struct task *t, struct search *s, struct step_result *result,
 		       struct err *err)
 {
-	struct script path;
+	auto_call(script_release) struct script path;
 
 	script_init(&path);
 	search_path(s, &path);
-	int rc = task_found(t, s, &path, result, err);
-	script_release(&path);
-	return rc;
+	return task_found(t, s, &path, result, err);
 }
 
 /*
@@ -64,19 +62,18 @@ static int report_path(struct task *t, struct search *s, struct step_result *res
  */
 static int check_room(struct task *t, struct search *s, struct err *err)
 {
-	struct step_result result = { 0 };
+	auto_call(step_result_release) struct step_result result = { 0 };
 	int rc = stepper_check_room(&t->stepper, &result, err);
 
 	if (!rc && result.verdict == STEP_DIFFERENT)
 		rc = report_path(t, s, &result, err);
-	step_result_release(&result);
 	return rc;
 }
 
 /* To where it was. If that does not work, it is found as well, and there is nowhere to go on. */
 static int go_back(struct task *t, struct search *s, const struct point *here, struct err *err)
 {
-	struct step_result result = { 0 };
+	auto_call(step_result_release) struct step_result result = { 0 };
 	size_t n = s->log.path.n;
 	auto_free uint32_t *path = xmalloc(n * sizeof(*path) + 1);
 
@@ -87,7 +84,6 @@ static int go_back(struct task *t, struct search *s, const struct point *here, s
 		s->progress->stop = true;
 		rc = report_path(t, s, &result, err);
 	}
-	step_result_release(&result);
 	return rc;
 }
 
@@ -200,19 +196,19 @@ static int task_search(struct task *t, struct err *err)
 {
 	struct inputs in = *t->opts->inputs;
 	struct search_opts how;
-	struct pickle pickle = { 0 };
+	auto_call(pickle_release) struct pickle pickle = { 0 };
 	auto_free char *path = xasprintf("%s/task-%u.pickle", t->opts->dir, t->o.number);
-	struct search s = { .opts = &how,
-			    .in = &in,
-			    .stepper = &t->stepper,
-			    .visited = t->o.visited,
-			    .task = t->o.number,
-			    .progress = &t->o.shared->progress,
-			    .found = task_found,
-			    .after = after_step,
-			    .ctx = t,
-			    .walk = t->o.shared->walk_from,
-			    .pickle_path = path };
+	auto_call(search_release) struct search s = { .opts = &how,
+						      .in = &in,
+						      .stepper = &t->stepper,
+						      .visited = t->o.visited,
+						      .task = t->o.number,
+						      .progress = &t->o.shared->progress,
+						      .found = task_found,
+						      .after = after_step,
+						      .ctx = t,
+						      .walk = t->o.shared->walk_from,
+						      .pickle_path = path };
 	int rc = 0;
 
 	choose_walks(t);
@@ -228,8 +224,6 @@ static int task_search(struct task *t, struct err *err)
 		rc = search_run(&s, err);
 	if (!rc && asks_for_room(t, &s) && s.result.verdict == STEP_SAME && s.log.path.n)
 		rc = check_room(t, &s, err);
-	search_release(&s);
-	pickle_release(&pickle);
 	return rc;
 }
 

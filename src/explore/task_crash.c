@@ -188,14 +188,13 @@ int task_open_crashes(struct task *t, struct err *err)
 static void path_for_crash(struct search *s, struct script *out)
 {
 	bool no_reflink = differences_find(s->stepper->sides[0]->differences, DIFFER_NO_REFLINK);
-	struct script all;
+	auto_call(script_release) struct script all;
 
 	script_init(&all);
 	search_path(s, &all);
 	for (size_t i = 0; i < all.w.ops.n; i++)
 		if (!no_reflink || !(all.w.ops.v[i].def->flags & OP_SHARES))
 			script_add_op(out, &all.w.ops.v[i]);
-	script_release(&all);
 }
 
 /* Whether the last step promised something: before that, a crash may lose it anyway. */
@@ -224,7 +223,7 @@ static void tell_end(const struct task_crash *c)
 
 static int crash_path(struct task *t, const struct script *path, struct search *s, struct err *err)
 {
-	struct task_crash crash = { .t = t };
+	auto_call(crash_release) struct task_crash crash = { .t = t };
 	struct run_reporter reporter = {
 		.found = on_crash_found, .ctx = &crash, .phase = on_phase, .stopped = on_stopped
 	};
@@ -238,7 +237,6 @@ static int crash_path(struct task *t, const struct script *path, struct search *
 	rc = crash.dir ? make_small(&crash, err) : 0;
 	if (crash.dir)
 		tell_end(&crash);
-	crash_release(&crash);
 	return rc;
 }
 

@@ -62,10 +62,9 @@ static void tell(const struct small *f, enum message_kind kind)
 	if (!f->tries)
 		words = xasprintf("%s (as it was found%s)", f->words, cut);
 	else
-		words = xasprintf("%s (shown %llu of %llu times%s%s)", f->words,
-				  (unsigned long long)f->shown, (unsigned long long)f->tries,
-				  f->quality == FROM_IMAGE ? ", from the image start.img" : "",
-				  cut);
+		words = xasprintf(
+			"%s (shown %llu of %llu times%s%s)", f->words, llu(f->shown), llu(f->tries),
+			f->quality == FROM_IMAGE ? ", from the image start.img" : "", cut);
 	task_tell(f->t, kind, words, f->dir, f->ops);
 }
 
@@ -117,7 +116,7 @@ static bool has_saved(const struct script *s)
 static int keep_first(struct small *f, const struct search *s, const struct script *path,
 		      struct step_result *result, struct err *err)
 {
-	struct script lately;
+	auto_call(script_release) struct script lately;
 	struct kept k = kept_of(f, path, result);
 
 	script_init(&lately);
@@ -133,7 +132,6 @@ static int keep_first(struct small *f, const struct search *s, const struct scri
 	} else {
 		tell(f, MSG_FOUND); /* a finding that cannot be kept is told all the same */
 	}
-	script_release(&lately);
 	return rc;
 }
 
@@ -187,7 +185,7 @@ static int keep_last(struct small *f, const struct script *script, const struct 
 		     struct step_result *first, struct err *err)
 {
 	auto_strbuf log = STRBUF_INIT;
-	struct step_result again = { 0 };
+	auto_call(step_result_release) struct step_result again = { 0 };
 	struct stepper *st = &f->t->stepper;
 	size_t at;
 
@@ -216,7 +214,6 @@ static int keep_last(struct small *f, const struct script *script, const struct 
 			k.log = NULL;
 		rc = keep_update(&k, err);
 	}
-	step_result_release(&again);
 	return rc;
 }
 

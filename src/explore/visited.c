@@ -57,7 +57,7 @@ int visited_open(uint64_t bytes, struct visited **out, struct err *err)
 
 	if (v == MAP_FAILED)
 		return err_set(err, -errno, "cannot get %llu bytes for visited states: %m",
-			       (unsigned long long)bytes);
+			       llu(bytes));
 	v->bytes = bytes;
 	v->places = places;
 	v->bits = rest / 8 * 64;

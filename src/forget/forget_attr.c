@@ -24,24 +24,6 @@ double attr_keep_s(const struct stat *st)
 	return S_ISREG(st->st_mode) && (st->st_mode & (S_ISUID | S_ISGID)) ? 0 : 86400;
 }
 
-/* The path under which a descriptor without access can be used as a file. */
-struct fd_path {
-	char text[32];
-};
-
-static struct fd_path fd_path(int fd)
-{
-	struct fd_path p;
-
-	snprintf(p.text, sizeof(p.text), "/proc/self/fd/%d", fd);
-	return p;
-}
-
-static int result(int64_t rc)
-{
-	return rc < 0 ? -errno : (int)rc;
-}
-
 /* ---- reading ---- */
 
 static bool is_later(struct timespec a, struct timespec b)
@@ -68,15 +50,12 @@ int attr_links(struct node *n, int fd, nlink_t *links)
 
 static void overlay_links(struct forget *f, struct node *n, struct stat *st)
 {
-	int fd = node_pin(f, n);
+	auto_pin at = node_pinned(f, n);
 
-	if (fd < 0) {
+	if (at.fd < 0)
 		st->st_nlink -= min((nlink_t)atomic_load(&n->stash_links), st->st_nlink);
-		return;
-	}
-	if (attr_links(n, fd, &st->st_nlink))
+	else if (attr_links(n, at.fd, &st->st_nlink))
 		forget_log(f, "links of inode %llu cannot be counted: %m", llu(n->ino));
-	node_unpin(n);
 }
 
 void attr_overlay(struct forget *f, struct node *n, struct stat *st)
@@ -87,7 +66,7 @@ void attr_overlay(struct forget *f, struct node *n, struct stat *st)
 		st->st_nlink--; /* the stash itself */
 	if (!atomic_load(&n->live))
 		return;
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	if (n->pf) {
 		uint64_t more = pagefile_dirty_bytes(n->pf);
 		uint64_t most = (pagefile_size(n->pf) + BLOCK - 1) / BLOCK;
@@ -107,7 +86,6 @@ void attr_overlay(struct forget *f, struct node *n, struct stat *st)
 		if (is_later(n->ctime, st->st_ctim))
 			st->st_ctim = n->ctime;
 	}
-	pthread_mutex_unlock(&n->lock);
 }
 
 /* The attributes that an application sees. */
@@ -121,13 +99,9 @@ static int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st)
 
 static int stat_node(struct forget *f, struct node *n, struct stat *st)
 {
-	int fd = node_pin(f, n), rc;
+	auto_pin at = node_pinned(f, n);
 
-	if (fd < 0)
-		return fd;
-	rc = attr_stat(f, n, fd, st);
-	node_unpin(n);
-	return rc;
+	return at.fd < 0 ? at.fd : attr_stat(f, n, at.fd, st);
 }
 
 void forget_on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -136,7 +110,7 @@ void forget_on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	struct node *n = node_of(f, ino);
 	struct stat st;
 	struct call c;
-	int64_t rc = call_begin(&c, req, &(struct call_what){ POSIX_GETATTR, .node = n });
+	int64_t rc = call_begin(&c, req, POSIX_GETATTR, .node = n);
 
 	(void)fi;
 	if (!rc)
@@ -151,13 +125,10 @@ void forget_on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
 static int ask_root(struct forget *f, struct node *n, int mask)
 {
-	int fd = node_pin(f, n), rc;
+	auto_pin at = node_pinned(f, n);
 
-	if (fd < 0)
-		return fd;
-	rc = result(faccessat(AT_FDCWD, fd_path(fd).text, mask, AT_EACCESS));
-	node_unpin(n);
-	return rc;
+	return at.fd < 0 ? at.fd
+			 : result(faccessat(AT_FDCWD, fd_path(at.fd).text, mask, AT_EACCESS));
 }
 
 int attr_allowed(struct forget *f, struct node *n, int mask)
@@ -247,22 +218,12 @@ static void follow_times(struct node *n, int fd, int to_set)
 
 	if (!atomic_load(&n->live) || fstatat(fd, "", &st, AT_EMPTY_PATH))
 		return;
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	if (n->times) {
 		if (to_set & FUSE_SET_ATTR_MTIME)
 			n->mtime = st.st_mtim;
 		n->ctime = st.st_ctim;
 	}
-	pthread_mutex_unlock(&n->lock);
-}
-
-static void undo_attributes(struct undo *u, const struct stat *st)
-{
-	u->mode = st->st_mode & 07777;
-	u->uid = st->st_uid;
-	u->gid = st->st_gid;
-	u->atime = st->st_atim;
-	u->mtime = st->st_mtim;
 }
 
 static int set_waiting(struct call *c, struct node *n, int fd, const struct stat *st, int to_set)
@@ -272,6 +233,7 @@ static int set_waiting(struct call *c, struct node *n, int fd, const struct stat
 	struct stat old;
 	int rc;
 
+	auto_names(f);
 	if (fstatat(fd, "", &old, AT_EMPTY_PATH))
 		return -errno;
 	undo_attributes(&u, &old);
@@ -286,16 +248,9 @@ static int set_waiting(struct call *c, struct node *n, int fd, const struct stat
 
 static int set_attributes(struct call *c, struct node *n, int fd, const struct stat *st, int to_set)
 {
-	struct forget *f = c->f;
-	int rc;
+	int rc = log_waits(c->f, n) ? set_waiting(c, n, fd, st, to_set)
+				    : set_in_root(fd, st, to_set);
 
-	if (!log_waits(f, n)) {
-		rc = set_in_root(fd, st, to_set);
-	} else {
-		names_lock(f);
-		rc = set_waiting(c, n, fd, st, to_set);
-		names_unlock(f);
-	}
 	follow_times(n, fd, to_set);
 	if (to_set & FUSE_SET_ATTR_MODE)
 		atomic_store(&n->setid, (st->st_mode & (S_ISUID | S_ISGID)) |
@@ -337,28 +292,25 @@ static bool in_group(fuse_req_t req, gid_t gid)
 
 void attr_drop_setid(struct call *c, struct node *n)
 {
-	struct forget *f = c->f;
 	struct stat st;
 	mode_t drop = S_ISUID;
-	int fd;
+	auto_pin at = node_pinned(c->f, n);
 
-	fd = node_pin(f, n);
-	if (fd < 0)
+	if (at.fd < 0)
 		return;
 	if (atomic_load(&n->setid) & SETID_CAPABILITY) {
 		struct xattr_change x = { "security.capability", NULL, 0, 0 };
 
-		change_xattr(c, n, fd, &x);
+		change_xattr(c, n, at.fd, &x);
 	}
-	if (fuse_req_ctx(c->req)->uid && !fstatat(fd, "", &st, AT_EMPTY_PATH)) {
+	if (fuse_req_ctx(c->req)->uid && !fstatat(at.fd, "", &st, AT_EMPTY_PATH)) {
 		if ((st.st_mode & S_IXGRP) || !in_group(c->req, st.st_gid))
 			drop |= S_ISGID;
 		if (st.st_mode & drop) {
 			st.st_mode &= ~drop;
-			set_attributes(c, n, fd, &st, FUSE_SET_ATTR_MODE);
+			set_attributes(c, n, at.fd, &st, FUSE_SET_ATTR_MODE);
 		}
 	}
-	node_unpin(n);
 }
 
 static int set_all(struct call *c, struct node *n, struct stat *st, int to_set, bool open,
@@ -367,10 +319,11 @@ static int set_all(struct call *c, struct node *n, struct stat *st, int to_set, 
 	static const int in_root = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID |
 				   FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME;
 	struct forget *f = c->f;
-	int fd = node_pin(f, n), rc = 0;
+	auto_pin at = node_pinned(f, n);
+	int rc = 0;
 
-	if (fd < 0)
-		return fd;
+	if (at.fd < 0)
+		return at.fd;
 	if ((to_set & FUSE_SET_ATTR_SIZE) && !open)
 		rc = attr_allowed(f, n, W_OK);
 	if (!rc && (to_set & FUSE_SET_ATTR_SIZE)) {
@@ -383,11 +336,8 @@ static int set_all(struct call *c, struct node *n, struct stat *st, int to_set, 
 	if (!rc && (to_set & FUSE_SET_ATTR_SIZE) && atomic_load(&n->setid))
 		attr_drop_setid(c, n);
 	if (!rc && (to_set & in_root))
-		rc = set_attributes(c, n, fd, st, to_set);
-	if (!rc)
-		rc = attr_stat(f, n, fd, now);
-	node_unpin(n);
-	return rc;
+		rc = set_attributes(c, n, at.fd, st, to_set);
+	return rc ? rc : attr_stat(f, n, at.fd, now);
 }
 
 void forget_on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
@@ -411,7 +361,7 @@ void forget_on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
 		what.offset = to_set & FUSE_SET_ATTR_UID ? st->st_uid : UINT32_MAX;
 		what.len = to_set & FUSE_SET_ATTR_GID ? st->st_gid : UINT32_MAX;
 	}
-	rc = call_begin(&c, req, &what);
+	rc = call_begin_what(&c, req, &what);
 	if (!rc)
 		rc = set_all(&c, n, st, to_set, fi, &now);
 	if (!rc && what.op == POSIX_CHOWN)
@@ -426,57 +376,40 @@ void forget_on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
 
 /* ---- extended attributes ---- */
 
-static void reply_value(struct call *c, int64_t rc, const char *value, size_t size)
+/* The value of NAME; with NULL, the list of all names. */
+static void get_and_reply(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	rc = call_end(c, rc);
+	struct node *n = node_of(forget_of(req), ino);
+	auto_free char *value = size ? xmalloc(size) : NULL;
+	struct call c;
+	int64_t rc = call_begin(&c, req, POSIX_GETXATTR, .node = n, .name2 = name);
+
+	if (!rc) {
+		auto_pin at = node_pinned(c.f, n);
+		struct fd_path path = fd_path(at.fd);
+
+		rc = at.fd < 0 ? at.fd
+		     : name    ? result(getxattr(path.text, name, value, size))
+			       : result(listxattr(path.text, value, size));
+	}
+	rc = call_end(&c, rc);
 	if (rc < 0)
-		fuse_reply_err(c->req, (int)-rc);
+		fuse_reply_err(req, (int)-rc);
 	else if (!size)
-		fuse_reply_xattr(c->req, (size_t)rc);
+		fuse_reply_xattr(req, (size_t)rc);
 	else
-		fuse_reply_buf(c->req, value, (size_t)rc);
-	call_done(c);
+		fuse_reply_buf(req, value, (size_t)rc);
+	call_done(&c);
 }
 
 void forget_on_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	struct forget *f = forget_of(req);
-	struct node *n = node_of(f, ino);
-	auto_free char *value = size ? xmalloc(size) : NULL;
-	struct call c;
-	int64_t rc = call_begin(&c, req,
-				&(struct call_what){ POSIX_GETXATTR, .node = n, .name2 = name });
-	int fd;
-
-	if (!rc) {
-		fd = node_pin(f, n);
-		rc = fd < 0 ? fd : getxattr(fd_path(fd).text, name, value, size);
-		if (fd >= 0) {
-			rc = result(rc);
-			node_unpin(n);
-		}
-	}
-	reply_value(&c, rc, value, size);
+	get_and_reply(req, ino, name, size);
 }
 
 void forget_on_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-	struct forget *f = forget_of(req);
-	struct node *n = node_of(f, ino);
-	auto_free char *value = size ? xmalloc(size) : NULL;
-	struct call c;
-	int64_t rc = call_begin(&c, req, &(struct call_what){ POSIX_GETXATTR, .node = n });
-	int fd;
-
-	if (!rc) {
-		fd = node_pin(f, n);
-		rc = fd < 0 ? fd : listxattr(fd_path(fd).text, value, size);
-		if (fd >= 0) {
-			rc = result(rc);
-			node_unpin(n);
-		}
-	}
-	reply_value(&c, rc, value, size);
+	get_and_reply(req, ino, NULL, size);
 }
 
 static int change_in_root(int fd, const struct xattr_change *x)
@@ -497,6 +430,7 @@ static int change_waiting(struct call *c, struct node *n, int fd, const struct x
 	ssize_t len;
 	int rc;
 
+	auto_names(f);
 	if (fstatat(fd, "", &st, AT_EMPTY_PATH))
 		return -errno;
 	undo_attributes(&u, &st); /* an access control list changes the mode, too */
@@ -519,16 +453,8 @@ static int change_waiting(struct call *c, struct node *n, int fd, const struct x
 
 static int change_xattr(struct call *c, struct node *n, int fd, const struct xattr_change *x)
 {
-	struct forget *f = c->f;
-	int rc;
+	int rc = log_waits(c->f, n) ? change_waiting(c, n, fd, x) : change_in_root(fd, x);
 
-	if (!log_waits(f, n)) {
-		rc = change_in_root(fd, x);
-	} else {
-		names_lock(f);
-		rc = change_waiting(c, n, fd, x);
-		names_unlock(f);
-	}
 	if (!rc && streq(x->name, "security.capability")) {
 		if (x->value)
 			atomic_fetch_or(&n->setid, SETID_CAPABILITY);
@@ -554,19 +480,13 @@ static void change_and_reply(fuse_req_t req, enum posix_op op, fuse_ino_t ino,
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct call c;
-	int64_t rc = call_begin(&c, req,
-				&(struct call_what){ op, .node = n, .name2 = x->name,
-						     .arg = (uint32_t)x->flags, .payload = x->value,
-						     .payload_len = x->len });
-	int fd;
+	int64_t rc = call_begin(&c, req, op, .node = n, .name2 = x->name, .arg = (uint32_t)x->flags,
+				.payload = x->value, .payload_len = x->len);
 
 	if (!rc) {
-		fd = node_pin(f, n);
-		rc = min(fd, 0);
-	}
-	if (!rc) {
-		rc = change_xattr(&c, n, fd, x);
-		node_unpin(n);
+		auto_pin at = node_pinned(f, n);
+
+		rc = at.fd < 0 ? at.fd : change_xattr(&c, n, at.fd, x);
 	}
 	if (!rc)
 		tell_mode(f, n, x->name);

@@ -107,11 +107,10 @@ static void wait_ms(struct forget *f, uint64_t ms, uint64_t fault)
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	pthread_mutex_lock(&f->wait_lock);
+	auto_lock(&f->wait_lock);
 	while (!f->dead && inject_each(f->faults, find_fault, &fault) &&
 	       !pthread_cond_timedwait(&f->wait_cond, &f->wait_lock, &until))
 		;
-	pthread_mutex_unlock(&f->wait_lock);
 }
 
 static const char *when(char *buf, size_t size, const struct call *c, const char *timing)
@@ -172,7 +171,7 @@ static int first_of_run(struct call *c)
 	return rc < 0 ? (int)rc : 0;
 }
 
-int call_begin(struct call *c, fuse_req_t req, const struct call_what *w)
+int call_begin_what(struct call *c, fuse_req_t req, const struct call_what *w)
 {
 	struct forget *f = forget_of(req);
 	int rc = 0;

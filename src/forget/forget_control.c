@@ -22,6 +22,7 @@
 
 #include "base/io.h"
 #include "base/json.h"
+#include "base/lock.h"
 #include "base/vec.h"
 #include "base/words.h"
 
@@ -33,6 +34,7 @@ enum {
 	STOP_MS = 2000,
 	LOGGED_MAX = 4000,
 	BACKLOG = 64,
+	SOCKET_GOES = IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF,
 };
 
 struct client {
@@ -260,9 +262,7 @@ static int answer_error(int fd, bool json, const char *why)
 		return answer(fd, false, &text);
 	}
 	json_init(&j, &text, false);
-	json_object(&j);
-	json_kv_string(&j, "error", why);
-	json_end(&j);
+	json_object_of(&j, KV("error", why));
 	strbuf_addch(&text, '\n');
 	return answer(fd, false, &text);
 }
@@ -278,25 +278,16 @@ static void end_line(struct strbuf *text)
 static bool does_something(enum command_kind kind)
 {
 	switch (kind) {
-	case COMMAND_FAULT:
-	case COMMAND_CLEAR:
-	case COMMAND_CRASH:
-	case COMMAND_CHECKPOINT:
-	case COMMAND_SYNC:
-	case COMMAND_CANCEL:
-	case COMMAND_SNAPSHOT:
-	case COMMAND_ROLLBACK:
-	case COMMAND_DROP:
-		return true;
 	case COMMAND_USAGE:
 	case COMMAND_REPORT:
 	case COMMAND_FAULTS:
 	case COMMAND_SNAPSHOTS:
 	case COMMAND_STATUS:
 	case COMMAND_HELP:
-		break;
+		return false;
+	default:
+		return true;
 	}
-	return false;
 }
 
 static void log_command(struct forget_control *c, const struct words *w, size_t first)
@@ -366,8 +357,7 @@ static int do_lines(struct forget_control *c, int fd, struct strbuf *in, size_t 
 			return rc;
 		begin = *looked = at + 1;
 	}
-	memmove(in->buf, in->buf + begin, in->len - begin);
-	strbuf_cut(in, in->len - begin);
+	strbuf_drop(in, begin);
 	*looked = in->len;
 	return 0;
 }
@@ -422,9 +412,8 @@ static void *client_thread(void *arg)
 	 * The client sees the end now; the number is freed when no other client can have it.
 	 */
 	shutdown(me->fd, SHUT_RDWR);
-	pthread_mutex_lock(&c->lock);
+	auto_lock(&c->lock);
 	me->done = true;
-	pthread_mutex_unlock(&c->lock);
 	return NULL;
 }
 
@@ -439,7 +428,7 @@ static void client_free(struct client *k)
 
 static void join_done(struct forget_control *c)
 {
-	struct vec_of(struct client *) done = { 0 };
+	auto_vec struct vec_of(struct client *) done = { 0 };
 
 	pthread_mutex_lock(&c->lock);
 	for (size_t i = 0; i < c->clients.n;) {
@@ -455,21 +444,14 @@ static void join_done(struct forget_control *c)
 	pthread_mutex_unlock(&c->lock);
 	for (size_t i = 0; i < done.n; i++)
 		client_free(done.v[i]);
-	vec_release(&done);
-}
-
-static void set_send_timeout(int fd, long seconds)
-{
-	struct timeval tv = { .tv_sec = seconds };
-
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
 }
 
 static void take_client(struct forget_control *c, int fd)
 {
+	struct timeval tv = { .tv_sec = SEND_TIMEOUT_S };
 	struct client *k;
 
-	set_send_timeout(fd, SEND_TIMEOUT_S);
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
 	pthread_mutex_lock(&c->lock);
 	if (c->clients.n >= CLIENTS_MAX) {
 		pthread_mutex_unlock(&c->lock);
@@ -501,21 +483,15 @@ static void accept_all(struct forget_control *c, const struct listener *l)
 		util_sleep_ms(100);
 }
 
-/* Our socket, or that of a later mount, which got our number when we were unmounted. */
-static bool is_there(const struct listener *l)
-{
-	struct stat st;
-
-	return fstatat(l->dir, l->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 /* The usual socket was tidied up: makes it again, in its directory or a new one. */
 static void restore_usual(struct forget_control *c)
 {
 	struct listener again = LISTENER_INIT;
 	struct err err = ERR_INIT;
+	struct stat st;
 
-	if (is_there(&c->usual))
+	/* Our socket, or that of a later mount, which got our number when we were unmounted. */
+	if (!fstatat(c->usual.dir, c->usual.name, &st, AT_SYMLINK_NOFOLLOW))
 		return;
 	if (open_usual(&again, c->o.place, &err)) {
 		forget_control_logf(&c->o,
@@ -526,11 +502,11 @@ static void restore_usual(struct forget_control *c)
 	}
 	listener_close(&c->usual);
 	c->usual = again;
-	inotify_add_watch(c->watch, c->usual.dir_path, IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF);
+	inotify_add_watch(c->watch, c->usual.dir_path, SOCKET_GOES);
 	forget_control_logf(&c->o, "control: the socket was removed, and is made again");
 }
 
-static void drain(int fd)
+void forget_control_drain(int fd)
 {
 	char events[4096];
 
@@ -557,7 +533,7 @@ static void *accept_thread(void *arg)
 		if (p[3].revents)
 			accept_all(c, &c->extra);
 		if (p[1].revents) {
-			drain(c->watch);
+			forget_control_drain(c->watch);
 			restore_usual(c);
 		}
 	}
@@ -585,8 +561,7 @@ static int open_listeners(struct forget_control *c, struct err *err)
 		return err_set(err, rc, "%s", usual.msg);
 	c->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (c->watch >= 0)
-		inotify_add_watch(c->watch, c->usual.dir_path,
-				  IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF);
+		inotify_add_watch(c->watch, c->usual.dir_path, SOCKET_GOES);
 	return 0;
 }
 
@@ -630,10 +605,9 @@ static bool all_done(struct forget_control *c)
 {
 	bool done = true;
 
-	pthread_mutex_lock(&c->lock);
+	auto_lock(&c->lock);
 	for (size_t i = 0; i < c->clients.n; i++)
 		done = done && c->clients.v[i]->done;
-	pthread_mutex_unlock(&c->lock);
 	return done;
 }
 
@@ -651,9 +625,8 @@ static void stop_clients(struct forget_control *c)
 
 void forget_control_farewell(struct forget_control *c, const char *why)
 {
-	pthread_mutex_lock(&c->lock);
+	auto_lock(&c->lock);
 	c->farewell = why;
-	pthread_mutex_unlock(&c->lock);
 }
 
 void forget_control_stop(struct forget_control *c)

@@ -58,6 +58,8 @@ void forget_control_stop(struct forget_control *c);
 
 /* ---- the parts, for each other ---- */
 
+/* Takes the events of inotify that wait. */
+void forget_control_drain(int fd);
 void forget_control_logf(const struct forget_control_opts *o, const char *fmt, ...)
 	printf_like(2, 3);
 

@@ -2,7 +2,6 @@
 /* forget_copy.c - a copy of a tree with everything in it: contents, owners, times, links. */
 #include "forget/forget_copy.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/names_in.h"
 
 enum { COPY_DEPTH = 2000, COPY_BUF = 1 << 20 };
 
@@ -19,11 +19,6 @@ struct copying {
 	struct undo_place *at;
 	const char *skip; /* in the top directory */
 };
-
-static int result(int rc)
-{
-	return rc < 0 ? -errno : 0;
-}
 
 static int copy_bytes(int in, int out, off_t size)
 {
@@ -77,34 +72,28 @@ static int copy_attributes(int from_dir, const char *from, int to_dir, const cha
 	struct timespec times[2] = { st->st_atim, st->st_mtim };
 	auto_fd in = openat(from_dir, from, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	auto_fd out = openat(to_dir, to, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	char in_path[32], out_path[32];
+	struct fd_path out_path = fd_path(out);
 	int rc;
 
 	if (in < 0 || out < 0)
 		return -errno;
-	snprintf(in_path, sizeof(in_path), "/proc/self/fd/%d", in);
-	snprintf(out_path, sizeof(out_path), "/proc/self/fd/%d", out);
 	rc = result(fchownat(out, "", st->st_uid, st->st_gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
 	if (rc == -EPERM && geteuid())
 		rc = 0; /* a user who may not give files away has none of others */
 	if (!rc && !S_ISLNK(st->st_mode))
-		rc = result(chmod(out_path, st->st_mode & 07777));
+		rc = result(chmod(out_path.text, st->st_mode & 07777));
 	if (!rc)
-		rc = copy_xattrs(in_path, out_path);
-	if (!rc)
-		rc = result(utimensat(AT_FDCWD, out_path, times, 0));
-	return rc;
+		rc = copy_xattrs(fd_path(in).text, out_path.text);
+	return rc ? rc : result(utimensat(AT_FDCWD, out_path.text, times, 0));
 }
 
 static int copy_link(struct copying *c, const struct stat *st, int to, const char *name)
 {
 	auto_fd first = c->at->open(c->at, st->st_ino);
-	char path[32];
 
 	if (first < 0)
 		return first;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", first);
-	return result(linkat(AT_FDCWD, path, to, name, AT_SYMLINK_FOLLOW));
+	return result(linkat(AT_FDCWD, fd_path(first).text, to, name, AT_SYMLINK_FOLLOW));
 }
 
 static int copy_file(int from, int to, const char *name, const struct stat *st)
@@ -170,22 +159,12 @@ static int copy_entry(struct copying *c, int from, int to, uint64_t dir, const c
 
 static int copy_dir(struct copying *c, int from, int to, uint64_t ino, int depth)
 {
-	int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
+	auto_names_in d = names_in(from, ".");
+	int rc = d ? 0 : -errno;
 
-	if (!d) {
-		rc = -errno;
-		util_close(fd);
-		return rc;
-	}
-	while (!rc && (e = readdir(d))) {
-		if (streq(e->d_name, ".") || streq(e->d_name, "..") ||
-		    (depth == COPY_DEPTH && c->skip && streq(e->d_name, c->skip)))
-			continue;
-		rc = copy_entry(c, from, to, ino, e->d_name, depth);
-	}
-	closedir(d);
+	for (struct dirent *e; !rc && (e = names_next(d));)
+		if (depth != COPY_DEPTH || !c->skip || !streq(e->d_name, c->skip))
+			rc = copy_entry(c, from, to, ino, e->d_name, depth);
 	return rc;
 }
 

@@ -42,10 +42,9 @@ static int open_node(struct forget *f, struct node *n, bool write)
 
 static void close_one(struct forget *f, struct node *n)
 {
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	n->opens -= n->opens > 0;
 	data_idle(f, n);
-	pthread_mutex_unlock(&n->lock);
 }
 
 void forget_on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -53,8 +52,7 @@ void forget_on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct call c;
-	int64_t rc = call_begin(
-		&c, req, &(struct call_what){ POSIX_OPEN, .node = n, .arg = (uint32_t)fi->flags });
+	int64_t rc = call_begin(&c, req, POSIX_OPEN, .node = n, .arg = (uint32_t)fi->flags);
 	int mode = fi->flags & O_ACCMODE;
 	bool opened;
 
@@ -90,20 +88,19 @@ static void flush_truncated(struct forget *f, struct node *n, uint64_t number)
 {
 	if (!f->opts.profile->truncate_flushes)
 		return;
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	if (n->was_truncated && data_is_dirty(n)) {
 		n->flush = true;
 		data_mark_sized(f, n, number);
 	}
 	n->was_truncated = false; /* as ext4 does; the flag is lost with the node */
-	pthread_mutex_unlock(&n->lock);
 }
 
 void forget_on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct forget *f = forget_of(req);
 	struct call c;
-	int rc = call_begin(&c, req, &(struct call_what){ POSIX_FLUSH, .node = node_of(f, ino) });
+	int rc = call_begin(&c, req, POSIX_FLUSH, .node = node_of(f, ino));
 
 	(void)fi;
 	if (!rc)
@@ -116,7 +113,7 @@ void forget_on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct call c;
-	int rc = call_begin(&c, req, &(struct call_what){ POSIX_RELEASE, .node = n });
+	int rc = call_begin(&c, req, POSIX_RELEASE, .node = n);
 
 	(void)fi;
 	close_one(f, n);
@@ -153,11 +150,10 @@ enum { SPLICE_MIN = 64 * 1024 }; /* below, copying is faster */
 
 static void end_use(struct forget *f, struct node *n)
 {
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	assert(n->data_users > 0 && n->data >= 0); /* D2 */
 	n->data_users--;
 	data_trim(f, n);
-	pthread_mutex_unlock(&n->lock);
 }
 
 void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -169,9 +165,8 @@ void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	bool direct = false, spliced = false;
 	char *buf = NULL;
 	struct call c;
-	int64_t rc = call_begin(
-		&c, req,
-		&(struct call_what){ POSIX_READ, .node = n, .offset = (uint64_t)off, .len = size });
+	int64_t rc =
+		call_begin(&c, req, POSIX_READ, .node = n, .offset = (uint64_t)off, .len = size);
 
 	(void)fi;
 	if (c.act.short_bytes >= 0)
@@ -281,10 +276,8 @@ void forget_on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 		fuse_reply_write(req, size);
 		return;
 	}
-	rc = call_begin(&c, req,
-			&(struct call_what){ POSIX_WRITE, .node = n, .offset = (uint64_t)off,
-					     .len = size, .flags = write_flags(fi), .payload = data,
-					     .payload_len = size });
+	rc = call_begin(&c, req, POSIX_WRITE, .node = n, .offset = (uint64_t)off, .len = size,
+			.flags = write_flags(fi), .payload = data, .payload_len = size);
 	if (!rc && c.act.tear) {
 		rc = call_end(&c, (int64_t)size);
 		forget_tear(f, c.act.tear, n, data, (uint64_t)off, size);
@@ -348,10 +341,8 @@ void forget_on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, of
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct call c;
-	int64_t rc =
-		call_begin(&c, req,
-			   &(struct call_what){ POSIX_FALLOCATE, .node = n, .offset = (uint64_t)off,
-						.len = (uint64_t)len, .arg = (uint32_t)mode });
+	int64_t rc = call_begin(&c, req, POSIX_FALLOCATE, .node = n, .offset = (uint64_t)off,
+				.len = (uint64_t)len, .arg = (uint32_t)mode);
 
 	(void)fi;
 	if (!rc) {

@@ -15,20 +15,6 @@ bool name_is_hidden(const struct forget *f, const struct node *parent, const cha
 	return parent == &f->root && streq(name, STASH_NAME);
 }
 
-static int entry_of(struct forget *f, struct node *n, int fd, struct stat *st,
-		    struct fuse_entry_param *e)
-{
-	(void)fd;
-	attr_overlay(f, n, st);
-	*e = (struct fuse_entry_param){
-		.ino = node_id(f, n),
-		.attr = *st,
-		.attr_timeout = attr_keep_s(st),
-		.entry_timeout = keep_s,
-	};
-	return 0;
-}
-
 int entry_lookup(struct forget *f, struct node *parent, int dir, const char *name,
 		 struct fuse_entry_param *e)
 {
@@ -41,7 +27,15 @@ int entry_lookup(struct forget *f, struct node *parent, int dir, const char *nam
 		close(fd);
 		return -EIO;
 	}
-	return entry_of(f, node_adopt(f, fd, &st, parent, name, 1), fd, &st, e);
+	struct node *n = node_adopt(f, fd, &st, parent, name, 1);
+	attr_overlay(f, n, &st);
+	*e = (struct fuse_entry_param){
+		.ino = node_id(f, n),
+		.attr = st,
+		.attr_timeout = attr_keep_s(&st),
+		.entry_timeout = keep_s,
+	};
+	return 0;
 }
 
 void forget_on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -50,17 +44,14 @@ void forget_on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct node *p = node_of(f, parent);
 	struct fuse_entry_param e = { 0 };
 	struct call c;
-	int64_t rc =
-		call_begin(&c, req, &(struct call_what){ POSIX_LOOKUP, .node = p, .name = name });
+	int64_t rc = call_begin(&c, req, POSIX_LOOKUP, .node = p, .name = name);
 
 	if (!rc && name_is_hidden(f, p, name))
 		rc = -ENOENT;
 	if (!rc) {
-		int dir = node_pin(f, p);
+		auto_pin dir = node_pinned(f, p);
 
-		rc = dir < 0 ? dir : entry_lookup(f, p, dir, name, &e);
-		if (dir >= 0)
-			node_unpin(p);
+		rc = dir.fd < 0 ? dir.fd : entry_lookup(f, p, dir.fd, name, &e);
 	}
 	rc = call_end(&c, rc);
 	if (call_is_late(&c))
@@ -109,13 +100,12 @@ static struct dir_handle *handle_of(const struct fuse_file_info *fi)
 
 static void handle_add(struct forget *f, struct dir_handle *d)
 {
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	d->next = f->dirs;
 	if (d->next)
 		d->next->prev = d;
 	f->dirs = d;
 	f->n_dirs++;
-	pthread_mutex_unlock(&f->table);
 }
 
 static void handle_free(struct forget *f, struct dir_handle *d)
@@ -138,19 +128,17 @@ void dir_release_all(struct forget *f)
 
 static int open_dir(struct forget *f, struct node *n, struct dir_handle **out)
 {
-	int at, fd, rc;
+	int fd;
 	DIR *d;
 
 	if (!fds_take(f, FDS_OPEN))
 		return fds_refuse(f);
-	at = node_pin(f, n);
-	if (at < 0)
-		return at;
-	fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	rc = -errno;
-	node_unpin(n);
+	auto_pin at = node_pinned(f, n);
+	if (at.fd < 0)
+		return at.fd;
+	fd = openat(at.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return rc;
+		return -errno;
 	d = fdopendir(fd);
 	if (!d) {
 		close(fd);
@@ -168,7 +156,7 @@ void forget_on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	struct node *n = node_of(f, ino);
 	struct dir_handle *d = NULL;
 	struct call c;
-	int64_t rc = call_begin(&c, req, &(struct call_what){ POSIX_OPENDIR, .node = n });
+	int64_t rc = call_begin(&c, req, POSIX_OPENDIR, .node = n);
 
 	if (!rc)
 		rc = open_dir(f, n, &d);
@@ -261,8 +249,7 @@ static void read_dir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	auto_free char *buf = xmalloc(max(size, (size_t)1));
 	struct filling w = { f, req, n, buf, size, 0, plus };
 	struct call c;
-	int64_t rc = call_begin(
-		&c, req, &(struct call_what){ POSIX_READDIR, .node = n, .offset = (uint64_t)off });
+	int64_t rc = call_begin(&c, req, POSIX_READDIR, .node = n, .offset = (uint64_t)off);
 
 	if (!rc)
 		rc = fill(&w, handle_of(fi), off);

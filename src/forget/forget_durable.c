@@ -4,7 +4,6 @@
  * reported as durable is there after a power cut, with its name; else the answer says what is
  * missing.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/names_in.h"
 #include "forget/forget_impl.h"
 
 /* A file that is named must be there, and have the pages that are named. */
@@ -45,7 +45,7 @@ static int add_failed(void *ctx, const struct pagefile_risk *risk)
 /* Fails if a failed sync left data that is taken for clean: no sync will write it. */
 static int check_failed(struct forget *f, const struct fault *some, struct err *err)
 {
-	struct node_list nodes = { 0 };
+	auto_vec struct node_list nodes = { 0 };
 	int rc = 0;
 
 	data_dirty_nodes(f, &nodes);
@@ -67,7 +67,6 @@ static int check_failed(struct forget *f, const struct fault *some, struct err *
 				     strbuf_str(&path), bytes);
 		node_unref(f, n);
 	}
-	vec_release(&nodes);
 	return rc;
 }
 
@@ -90,37 +89,11 @@ static bool is_needed(const struct path_match *file, const char *path)
 	       file->text[len] == '/';
 }
 
-static bool slot_is_needed(const struct waiting_count *w, const struct pending_op *op, int slot)
-{
-	struct node *dir = node_find(w->f, w->f->dev, op->slot[slot].dir);
-	auto_strbuf path = STRBUF_INIT;
-	bool yes = false;
-
-	if (dir) {
-		node_path(w->f, dir, op->slot[slot].name, &path);
-		yes = is_needed(w->file, strbuf_str(&path));
-	}
-	node_unref(w->f, dir);
-	return yes;
-}
-
 static int count_waiting(void *ctx, const struct pending_op *op)
 {
 	struct waiting_count *w = ctx;
-	bool needed;
 
-	if (op->kind == PENDING_ATTR || op->kind == PENDING_XATTR) {
-		const struct undo *u = op->undo;
-		auto_strbuf path = STRBUF_INIT;
-
-		node_path(w->f, u->nodes[2], NULL, &path);
-		needed = path_matches(w->file, strbuf_str(&path));
-	} else {
-		bool two = op->kind == PENDING_RENAME || op->kind == PENDING_SWAP;
-
-		needed = slot_is_needed(w, op, 0) || (two && slot_is_needed(w, op, 1));
-	}
-	w->n += needed;
+	w->n += waits_for(w->f, op, w->file, is_needed);
 	return 0;
 }
 
@@ -131,9 +104,8 @@ static size_t waiting_of(struct forget *f, const struct path_match *file)
 
 	if (!f->log)
 		return 0;
-	names_lock(f);
+	auto_names(f);
 	pending_each(f->log, count_waiting, &w);
-	names_unlock(f);
 	return w.n;
 }
 
@@ -190,16 +162,12 @@ struct looking {
 
 static bool look_in(struct looking *l, int root, const char *dir)
 {
-	int fd = openat(root, *dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
+	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	auto_names_in d = names_of(openat(root, *dir ? dir : ".", flags));
 	bool found = false;
 
-	if (!d)
-		util_close(fd);
-	while (d && !found && (e = readdir(d))) {
-		if (streq(e->d_name, ".") || streq(e->d_name, "..") ||
-		    (!*dir && streq(e->d_name, STASH_NAME)))
+	for (struct dirent *e; !found && (e = names_next(d));) {
+		if (!*dir && streq(e->d_name, STASH_NAME))
 			continue;
 		char *path = xasprintf("%s%s%s", dir, *dir ? "/" : "", e->d_name);
 
@@ -210,8 +178,6 @@ static bool look_in(struct looking *l, int root, const char *dir)
 		else
 			free(path);
 	}
-	if (d)
-		closedir(d);
 	return found;
 }
 

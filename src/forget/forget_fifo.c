@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/below.h"
+#include "base/fd_path.h"
 #include "forget/forget_control.h"
 
 enum { CHUNK = 64 << 10, LINE_MAX_BYTES = 256 << 20, LOCK_TRIES = 100, LOCK_MS = 20 };
@@ -51,11 +53,9 @@ struct forget_fifo {
  */
 static int lock_fifo(struct fifo *f, int fd, struct err *err)
 {
-	char path[64];
+	auto_fd lock = open(fd_path(fd).text, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	int tries = 0;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	auto_fd lock = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (lock < 0)
 		return err_set(err, -errno, "cannot open the FIFO %s: %m", f->path);
 	while (flock(lock, LOCK_EX | LOCK_NB) < 0) {
@@ -73,6 +73,14 @@ static int lock_fifo(struct fifo *f, int fd, struct err *err)
 	return 0;
 }
 
+static int no_fifo(const char *path, struct err *err)
+{
+	return err_set(err, -EEXIST,
+		       "%s is there, and no FIFO; remove it (a command that is written while "
+		       "nothing is mounted makes such a file)",
+		       path);
+}
+
 /* Reads and writes need no second party to be there. */
 static int open_fifo(struct fifo *f, int flags, struct err *err)
 {
@@ -82,11 +90,7 @@ static int open_fifo(struct fifo *f, int flags, struct err *err)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_set(err, -errno, "cannot open the FIFO %s: %m", f->path);
 	if (!S_ISFIFO(st.st_mode))
-		return err_set(
-			err, -EEXIST,
-			"%s is there, and no FIFO; remove it (a command that is written while "
-			"nothing is mounted makes such a file)",
-			f->path);
+		return no_fifo(f->path, err);
 	if (st.st_uid != geteuid() && st.st_uid != 0)
 		return err_set(
 			err, -EPERM,
@@ -101,20 +105,6 @@ static int open_fifo(struct fifo *f, int flags, struct err *err)
 	return 0;
 }
 
-/* Something else under the name is not opened: that could block, or do things. */
-static int refuse_others(const char *path, struct err *err)
-{
-	struct stat st;
-
-	if (stat(path, &st) == 0 && !S_ISFIFO(st.st_mode))
-		return err_set(
-			err, -EEXIST,
-			"%s is there, and no FIFO; remove it (a command that is written while "
-			"nothing is mounted makes such a file)",
-			path);
-	return 0;
-}
-
 static bool is_same(const struct fifo *f)
 {
 	struct stat st;
@@ -124,10 +114,12 @@ static bool is_same(const struct fifo *f)
 
 static int make_fifo(struct fifo *f, const char *path, int flags, struct err *err)
 {
-	int rc = refuse_others(path, err);
+	struct stat st;
+	int rc;
 
-	if (rc)
-		return rc;
+	/* Something else under the name is not opened: that could block, or do things. */
+	if (stat(path, &st) == 0 && !S_ISFIFO(st.st_mode))
+		return no_fifo(path, err);
 	f->path = path;
 	/* Another server that ended meanwhile may have removed it: then again. */
 	do {
@@ -150,10 +142,8 @@ static void close_fifo(struct fifo *f)
 /* Once a writer has come and gone, poll() never waits again: begin anew, before letting go. */
 static void reopen(struct fifo *f)
 {
-	char path[64];
+	int fd = open(fd_path(f->fd).text, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0) {
 		util_close(f->fd);
 		f->fd = fd;
@@ -164,28 +154,17 @@ static void reopen(struct fifo *f)
 
 /* The log's words before and after, as LazyFS's users know them. */
 static const struct {
-	enum command_kind kind;
 	const char *before, *after;
 } known_words[] = {
-	{ COMMAND_CLEAR, "clear cache request submitted...", "cache is cleared" },
-	{ COMMAND_CHECKPOINT, "cache checkpoint request submitted...", "checkpoint is done" },
-	{ COMMAND_REPORT, "report request submitted...", "report generated" },
+	[COMMAND_CLEAR] = { "clear cache request submitted...", "cache is cleared" },
+	[COMMAND_CHECKPOINT] = { "cache checkpoint request submitted...", "checkpoint is done" },
+	[COMMAND_REPORT] = { "report request submitted...", "report generated" },
 };
 
-static const char *words_before(enum command_kind kind)
+static void log_known(struct forget_fifo *f, const char *words)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(known_words); i++)
-		if (known_words[i].kind == kind)
-			return known_words[i].before;
-	return NULL;
-}
-
-static const char *words_after(enum command_kind kind)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(known_words); i++)
-		if (known_words[i].kind == kind)
-			return known_words[i].after;
-	return NULL;
+	if (words)
+		forget_control_logf(&f->o, "fifo: %s", words);
 }
 
 static void log_text(struct forget_fifo *f, struct strbuf *text)
@@ -221,17 +200,18 @@ static int do_command(struct forget_fifo *f, const struct inject_command *c, str
 	/* The mount takes the fault: its name must be asked for before. */
 	const char *fault = c->kind == COMMAND_FAULT && c->fault ? fault_type_name(c->fault->type)
 								 : NULL;
+	bool known = (size_t)c->kind < ARRAY_SIZE(known_words);
 	auto_strbuf text = STRBUF_INIT;
 	int rc;
 
-	if (words_before(c->kind))
-		forget_control_logf(&f->o, "fifo: %s", words_before(c->kind));
+	if (known)
+		log_known(f, known_words[c->kind].before);
 	rc = f->o.command(f->o.command_ctx, c, &text, NULL, err);
 	if (rc)
 		return rc;
 	log_text(f, &text);
-	if (words_after(c->kind))
-		forget_control_logf(&f->o, "fifo: %s", words_after(c->kind));
+	if (known)
+		log_known(f, known_words[c->kind].after);
 	if (fault)
 		forget_control_logf(&f->o, "fifo: received: VALID %s fault", fault);
 	if (c->answer)
@@ -272,8 +252,7 @@ static void do_lines(struct forget_fifo *f, size_t looked)
 		do_line(f, f->text.buf + begin, at - begin);
 		begin = looked = at + 1;
 	}
-	memmove(f->text.buf, f->text.buf + begin, f->text.len - begin);
-	strbuf_cut(&f->text, f->text.len - begin);
+	strbuf_drop(&f->text, begin);
 }
 
 /* ---- the thread ---- */
@@ -329,14 +308,6 @@ static void look_again(struct forget_fifo *f)
 				    f->in.path);
 }
 
-static void drain(int fd)
-{
-	char events[4096];
-
-	while (read(fd, events, sizeof(events)) > 0)
-		;
-}
-
 static void *fifo_thread(void *arg)
 {
 	struct forget_fifo *f = arg;
@@ -354,7 +325,7 @@ static void *fifo_thread(void *arg)
 		if (p[2].revents)
 			read_some(f);
 		if (p[1].revents) {
-			drain(f->watch);
+			forget_control_drain(f->watch);
 			look_again(f);
 		}
 	}
@@ -363,10 +334,9 @@ static void *fifo_thread(void *arg)
 
 static void watch_dir(struct forget_fifo *f)
 {
-	const char *slash = strrchr(f->in.path, '/');
-	auto_free char *dir = slash == f->in.path
-				      ? xstrdup("/")
-				      : xmemdupz(f->in.path, (size_t)(slash - f->in.path));
+	auto_free char *dir = NULL, *name = NULL;
+
+	below_parent(f->in.path, &dir, &name);
 
 	f->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (f->watch >= 0)

@@ -41,24 +41,21 @@ static int open_unreadable(const char *path)
 /* Opens it anew. A file that cannot be read may be written to all the same. */
 static int open_data(struct forget *f, struct node *n, bool write, bool *reads)
 {
-	char path[32];
-	int at = node_pin(f, n), fd;
+	auto_pin at = node_pinned(f, n);
+	struct fd_path path = fd_path(at.fd);
+	int fd;
 
-	if (at < 0)
-		return at;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	if (at.fd < 0)
+		return at.fd;
 	*reads = true;
-	fd = open(path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	fd = open(path.text, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 	if (fd < 0 && errno == EACCES && write) {
-		fd = open_unreadable(path);
+		fd = open_unreadable(path.text);
 		*reads = fd >= 0;
 		if (fd < 0)
-			fd = open(path, O_WRONLY | O_CLOEXEC);
+			fd = open(path.text, O_WRONLY | O_CLOEXEC);
 	}
-	if (fd < 0)
-		fd = -errno;
-	node_unpin(n);
-	return fd;
+	return result(fd);
 }
 
 int data_fd(struct forget *f, struct node *n, bool write)
@@ -123,11 +120,10 @@ static void close_if_idle(struct forget *f, struct node *n)
 
 void data_close_idle(struct forget *f)
 {
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	for (size_t i = 0; i < f->n_buckets; i++)
 		for (struct node *n = f->buckets[i]; n; n = n->hash_next)
 			close_if_idle(f, n);
-	pthread_mutex_unlock(&f->table);
 }
 
 /*
@@ -295,26 +291,22 @@ int data_file(struct forget *f, struct node *n)
 	fd = data_fd(f, n, true); /* while it can be had */
 	if (fd < 0)
 		return fd;
-	fd = node_pin(f, n);
-	if (fd < 0)
-		return fd;
-	if (fstatat(fd, "", &st, AT_EMPTY_PATH)) {
-		node_unpin(n);
+	auto_pin at = node_pinned(f, n);
+	if (at.fd < 0)
+		return at.fd;
+	if (fstatat(at.fd, "", &st, AT_EMPTY_PATH))
 		return -errno;
-	}
-	atomic_store(&n->setid, attr_setid(fd, &st));
-	node_unpin(n);
+	atomic_store(&n->setid, attr_setid(at.fd, &st));
 	n->file = (struct file_ctx *)xmalloc(sizeof(struct file_ctx));
 	*n->file = (struct file_ctx){ .f = f, .n = n };
 	n->pf = pagefile_new(f->cache, (uint64_t)st.st_size, &file_ops, n->file);
 	atomic_store(&n->live, true);
-	pthread_mutex_lock(&f->dirty);
+	auto_lock(&f->dirty);
 	n->dirty_prev = NULL;
 	n->dirty_next = f->dirty_first;
 	if (f->dirty_first)
 		f->dirty_first->dirty_prev = n;
 	f->dirty_first = n;
-	pthread_mutex_unlock(&f->dirty);
 	return 0;
 }
 
@@ -331,11 +323,10 @@ void data_mark_sized(struct forget *f, struct node *n, uint64_t number)
 		return;
 	n->sized = true;
 	n->size_first = number;
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	n->refs++;
 	n->sized_at = f->sized.n;
 	vec_push(&f->sized, n);
-	pthread_mutex_unlock(&f->table);
 }
 
 void data_unmark_sized(struct forget *f, struct node *n)
@@ -344,14 +335,13 @@ void data_unmark_sized(struct forget *f, struct node *n)
 	if (!n->sized)
 		return;
 	n->sized = false;
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	if (n->sized_at < f->sized.n && f->sized.v[n->sized_at] == n) {
 		f->sized.v[n->sized_at] = vec_last(&f->sized);
 		f->sized.v[n->sized_at]->sized_at = n->sized_at;
 		f->sized.n--;
 		n->refs--;
 	}
-	pthread_mutex_unlock(&f->table);
 }
 
 /* ---- what is in memory goes ---- */
@@ -390,12 +380,11 @@ void data_dirty_nodes(struct forget *f, struct node_list *out)
 
 void data_sized_nodes(struct forget *f, struct node_list *out)
 {
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	for (size_t i = 0; i < f->sized.n; i++) {
 		f->sized.v[i]->refs++;
 		vec_push(out, f->sized.v[i]);
 	}
-	pthread_mutex_unlock(&f->table);
 }
 
 void data_touch(struct node *n)
@@ -545,20 +534,18 @@ static bool is_removed(struct forget *f, struct node *n)
  */
 void data_forget_removed(struct forget *f, struct node *n)
 {
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	if (n->pf && !n->opens && !n->sized && !n->flush && is_removed(f, n)) {
 		data_drop(f, n);
 		data_idle(f, n);
 	}
-	pthread_mutex_unlock(&n->lock);
 }
 
 void data_release(struct forget *f, struct node *n)
 {
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	data_free(f, n);
 	close_data(f, n);
-	pthread_mutex_unlock(&n->lock);
 }
 
 void data_idle(struct forget *f, struct node *n)
@@ -576,9 +563,8 @@ void data_idle(struct forget *f, struct node *n)
 
 void data_let_go(struct forget *f, struct node *n)
 {
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	data_idle(f, n);
-	pthread_mutex_unlock(&n->lock);
 }
 
 int data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,

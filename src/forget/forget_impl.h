@@ -18,10 +18,13 @@
 #ifndef FORGET_FORGET_IMPL_H
 #define FORGET_FORGET_IMPL_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 
+#include "base/fd_path.h"
+#include "base/lock.h"
 #include "base/vec.h"
 #include "core/trace_file.h"
 #include "fs/pagecache.h"
@@ -228,6 +231,12 @@ struct forget {
 	pthread_mutex_t command;	 /* one command at a time */
 };
 
+/* Of a system call: what it gave, or -errno. */
+static inline int result(int64_t rc)
+{
+	return rc < 0 ? -errno : (int)rc;
+}
+
 static inline struct forget *forget_of(fuse_req_t req)
 {
 	return fuse_req_userdata(req);
@@ -260,11 +269,21 @@ void node_forget(struct forget *f, struct node *n, uint64_t nlookup);
 /* The descriptor, which stays open until it is unpinned; or -errno. */
 int node_pin(struct forget *f, struct node *n);
 void node_unpin(struct node *n);
-static inline void node_cleanup_pin(struct node **n)
+/* The same until the scope ends: auto_pin at = node_pinned(f, n). */
+struct pin {
+	struct node *node;
+	int fd;
+};
+static inline struct pin node_pinned(struct forget *f, struct node *n)
 {
-	if (*n)
-		node_unpin(*n);
+	return (struct pin){ n, node_pin(f, n) };
 }
+static inline void pin_release(struct pin *p)
+{
+	if (p->fd >= 0)
+		node_unpin(p->node);
+}
+#define auto_pin auto_call(pin_release) struct pin
 /*
  * A name of it is about to go, or to get lost. If that is the last one, its descriptor stays from
  * now on. False: there is none for it, and once the name has gone, node_abandon() must follow.
@@ -342,7 +361,8 @@ struct call_what {
 };
 
 /* 0: go on, inside the gate. Or what to answer. call_end() must follow, whatever this gives. */
-int call_begin(struct call *c, fuse_req_t req, const struct call_what *w) must_check;
+int call_begin_what(struct call *c, fuse_req_t req, const struct call_what *w) must_check;
+#define call_begin(c, req, ...) call_begin_what(c, req, &(struct call_what){ __VA_ARGS__ })
 /* Leaves the gate. Gives what to answer: `rc`, or that the mount crashed. */
 int64_t call_end(struct call *c, int64_t rc) must_check;
 /*
@@ -578,6 +598,17 @@ static inline void names_unlock(struct forget *f)
 	if (f->log)
 		pthread_mutex_unlock(&f->names);
 }
+/* Both, for a scope. */
+static inline struct forget *names_enter_(struct forget *f)
+{
+	names_lock(f);
+	return f;
+}
+static inline void names_leave_(struct forget *const *f)
+{
+	names_unlock(*f);
+}
+#define auto_names(f) auto_call(names_leave_) struct forget *const names_of_ = names_enter_(f)
 /* Before the operation: it is in the journal. Gives its number, or -errno. */
 int log_intend(struct forget *f, struct undo *u) must_check;
 /* The operation failed, and did nothing. */
@@ -608,6 +639,10 @@ int undo_apply(const struct undo *u, struct undo_place *p) must_check;
 /* After that: the journal `fd` says that it is done. */
 int undo_mark(const struct undo *u, const struct undo_place *p, int fd) must_check;
 void undo_encode(const struct undo *u, struct strbuf *out);
+/* The attributes that it brings back. */
+void undo_attributes(struct undo *u, const struct stat *st);
+/* With 4 bytes before that say how many there are. */
+void undo_add_bytes(struct strbuf *out, const void *data, size_t len);
 /* Bytes used, 0 if it ends too early, or -EINVAL. `out` has memory of its own. */
 int64_t undo_decode(const void *data, size_t len, struct undo *out) must_check;
 void undo_release(struct undo *u);
@@ -654,6 +689,12 @@ void forget_tear(struct forget *f, struct fault *fault, struct node *n, const vo
 		 uint64_t offset, size_t len);
 void forget_tell(struct forget *f, struct told_list *told);
 void told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
+/*
+ * Whether a waiting operation is about what matches: a file's attributes, or one of the names, for
+ * which `named` says it. With the names lock.
+ */
+bool waits_for(struct forget *f, const struct pending_op *op, const struct path_match *m,
+	       bool (*named)(const struct path_match *m, const char *path));
 /* Everything that the kernel knows. */
 void told_all(struct forget *f, struct told_list *told);
 /* Makes everything durable; the gate is held. */

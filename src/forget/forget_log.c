@@ -316,21 +316,19 @@ static bool lose_name(struct forget *f, struct node *n)
 {
 	bool kept = node_keep(f, n, false);
 
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	if (!n->opens)
 		data_unmark_sized(f, n);
-	pthread_mutex_unlock(&n->lock);
 	return kept;
 }
 
 /* Also by a rename, whatever becomes of the name that it was made with. */
 static void made_durably(struct forget *f, const struct undo *u)
 {
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	for (int i = 2; i < 4; i++)
 		if (u->nodes[i])
 			u->nodes[i]->made = false;
-	pthread_mutex_unlock(&f->table);
 }
 
 /* The stash gives up what cannot come back. */
@@ -482,10 +480,9 @@ static uint64_t first_size(struct forget *f)
 {
 	uint64_t first = NO_LIMIT;
 
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	for (size_t i = 0; i < f->sized.n; i++)
 		first = min(first, f->sized.v[i]->size_first);
-	pthread_mutex_unlock(&f->table);
 	return first;
 }
 
@@ -547,9 +544,7 @@ static int live_open(struct undo_place *p, uint64_t ino)
 	int fd = n ? node_pin(l->f, n) : -ENOENT, own = fd;
 
 	if (fd >= 0) {
-		own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-		if (own < 0)
-			own = -errno;
+		own = result(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 		node_unpin(n);
 	}
 	node_unref(l->f, n);
@@ -595,9 +590,8 @@ static void live_remade(struct undo_place *p, uint64_t ino, int fd, uint64_t dir
 /* Data that survives comes with the time that is durable, and not with one that was lost. */
 static void time_back(struct node *n, const struct undo *u)
 {
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	n->mtime = u->mtime;
-	pthread_mutex_unlock(&n->lock);
 }
 
 /* Attributes of what is not there any more: its number may be another's, which was made anew. */

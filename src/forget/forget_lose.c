@@ -24,7 +24,7 @@ void told_add(struct forget *f, struct told_list *told, struct node *n, const ch
 
 void told_all(struct forget *f, struct told_list *told)
 {
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	for (size_t i = 0; i < f->n_buckets; i++)
 		for (struct node *n = f->buckets[i]; n; n = n->hash_next) {
 			n->refs++;
@@ -37,7 +37,6 @@ void told_all(struct forget *f, struct told_list *told)
 		}
 	f->root.refs++;
 	vec_push(told, (struct told){ &f->root, NULL });
-	pthread_mutex_unlock(&f->table);
 }
 
 static void tell_one(struct forget *f, struct told *t)
@@ -161,7 +160,7 @@ static bool is_meant(struct forget *f, const struct fault *fault, struct node *o
 
 int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fault)
 {
-	struct node_list nodes = { 0 };
+	auto_vec struct node_list nodes = { 0 };
 	int rc = 0, one;
 
 	data_dirty_nodes(f, &nodes);
@@ -185,13 +184,12 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 		rc = rc ? rc : one;
 		node_unref(f, n);
 	}
-	vec_release(&nodes);
 	return rc;
 }
 
 uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
 {
-	struct node_list nodes = { 0 };
+	auto_vec struct node_list nodes = { 0 };
 	uint64_t most = 0;
 
 	data_dirty_nodes(f, &nodes);
@@ -207,23 +205,19 @@ uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
 		vec_release(&w.pages);
 		node_unref(f, n);
 	}
-	vec_release(&nodes);
 	return most;
 }
 
 /* A file without a name is found only by those who have it open. */
 static bool is_found(struct node *n)
 {
-	pthread_mutex_lock(&n->lock);
-	bool found = n->opens || !n->gone;
-
-	pthread_mutex_unlock(&n->lock);
-	return found;
+	auto_lock(&n->lock);
+	return n->opens || !n->gone;
 }
 
 int forget_sync_all(struct forget *f)
 {
-	struct node_list nodes = { 0 };
+	auto_vec struct node_list nodes = { 0 };
 	int rc = 0;
 
 	data_dirty_nodes(f, &nodes);
@@ -243,7 +237,6 @@ int forget_sync_all(struct forget *f)
 		}
 		node_unref(f, n);
 	}
-	vec_release(&nodes);
 	if (f->log) {
 		int one;
 
@@ -270,31 +263,28 @@ struct survival {
 	uint64_t until;
 };
 
-static bool slot_matches(struct survival *s, const struct pending_op *op, int slot)
+bool waits_for(struct forget *f, const struct pending_op *op, const struct path_match *m,
+	       bool (*named)(const struct path_match *m, const char *path))
 {
-	struct node *dir = node_find(s->f, s->f->dev, op->slot[slot].dir);
-	auto_strbuf path = STRBUF_INIT;
-	bool yes;
+	const struct undo *u = op->undo;
+	bool two = op->kind == PENDING_RENAME || op->kind == PENDING_SWAP, yes = false;
 
-	if (!dir)
-		return false;
-	node_path(s->f, dir, op->slot[slot].name, &path);
-	yes = path_matches(&s->fault->survivors, strbuf_str(&path));
-	node_unref(s->f, dir);
-	return yes;
-}
-
-static bool is_listed(struct survival *s, const struct pending_op *op)
-{
 	if (op->kind == PENDING_ATTR || op->kind == PENDING_XATTR) {
-		struct undo *u = op->undo;
 		auto_strbuf path = STRBUF_INIT;
 
-		node_path(s->f, u->nodes[2], NULL, &path);
-		return path_matches(&s->fault->survivors, strbuf_str(&path));
+		node_path(f, u->nodes[2], NULL, &path);
+		return path_matches(m, strbuf_str(&path));
 	}
-	return slot_matches(s, op, 0) ||
-	       ((op->kind == PENDING_RENAME || op->kind == PENDING_SWAP) && slot_matches(s, op, 1));
+	for (int slot = 0; !yes && slot <= two; slot++) {
+		struct node *dir = node_find(f, f->dev, op->slot[slot].dir);
+		auto_strbuf path = STRBUF_INIT;
+
+		if (dir)
+			node_path(f, dir, op->slot[slot].name, &path);
+		yes = dir && named(m, strbuf_str(&path));
+		node_unref(f, dir);
+	}
+	return yes;
 }
 
 static bool survives(void *ctx, const struct pending_op *op)
@@ -307,7 +297,7 @@ static bool survives(void *ctx, const struct pending_op *op)
 		return rng_below(&s->rng, 2);
 	if (s->fault->survive != FAULT_SURVIVE_LISTED)
 		return false;
-	bool yes = is_listed(s, op);
+	bool yes = waits_for(s->f, op, &s->fault->survivors, path_matches);
 
 	s->matched |= yes;
 	return yes;
@@ -357,7 +347,7 @@ static void take_whole_sizes(struct survival *s)
 /* The gate is held alone, so no other thread changes the list. */
 static void sync_surviving_sizes(struct survival *s)
 {
-	struct node_list list = { 0 };
+	auto_vec struct node_list list = { 0 };
 	struct forget *f = s->f;
 
 	data_sized_nodes(f, &list);
@@ -375,7 +365,6 @@ static void sync_surviving_sizes(struct survival *s)
 				   llu(n->ino), strerror(-rc));
 		node_unref(f, n);
 	}
-	vec_release(&list);
 }
 
 /* Which metadata survives, sizes included; those are durable then. */
@@ -408,7 +397,7 @@ static void lose_data(struct survival *s, struct told_list *told)
 {
 	enum fault_survive how = s->fault ? s->fault->survive : FAULT_SURVIVE_NONE;
 	struct page_choice some = { chance, &s->rng, s->f->opts.profile->in_order, s->until };
-	struct node_list nodes = { 0 };
+	auto_vec struct node_list nodes = { 0 };
 	struct forget *f = s->f;
 
 	data_dirty_nodes(f, &nodes);
@@ -430,7 +419,6 @@ static void lose_data(struct survival *s, struct told_list *told)
 		told_add(f, told, n, NULL);
 		node_unref(f, n);
 	}
-	vec_release(&nodes);
 }
 
 static void log_risks(struct forget *f, const char *why, bool ends, struct strbuf *told,
@@ -458,21 +446,16 @@ static int lose_metadata(struct survival *s, struct told_list *told)
 {
 	enum fault_survive how = s->fault ? s->fault->survive : FAULT_SURVIVE_NONE;
 	struct forget *f = s->f;
-	int rc;
 
 	if (!f->log)
 		return 0;
-	names_lock(f);
-	if (how == FAULT_SURVIVE_NONE || how == FAULT_SURVIVE_DATA) {
-		rc = log_cut(f, NULL, NULL, told);
-	} else if (f->opts.profile->in_order) {
-		survive_in_order(s);
-		rc = log_cut(f, is_until, s, told);
-	} else {
-		rc = log_cut(f, survives, s, told);
-	}
-	names_unlock(f);
-	return rc;
+	auto_names(f);
+	if (how == FAULT_SURVIVE_NONE || how == FAULT_SURVIVE_DATA)
+		return log_cut(f, NULL, NULL, told);
+	if (!f->opts.profile->in_order)
+		return log_cut(f, survives, s, told);
+	survive_in_order(s);
+	return log_cut(f, is_until, s, told);
 }
 
 /* The gate is held alone. */
@@ -498,10 +481,9 @@ static int lose_locked(struct forget *f, struct fault *fault, struct told_list *
 
 static void end_locked(struct forget *f)
 {
-	pthread_mutex_lock(&f->wait_lock);
+	auto_lock(&f->wait_lock);
 	f->dead = true;
 	pthread_cond_broadcast(&f->wait_cond);
-	pthread_mutex_unlock(&f->wait_lock);
 }
 
 void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
@@ -542,14 +524,13 @@ void forget_give_up(struct forget *f)
 {
 	if (!f->log)
 		return;
-	names_lock(f);
-	if (pending_count(f->log)) {
-		forget_log(f, "names and attributes that cannot be made durable are taken back");
-		if (log_cut(f, NULL, NULL, NULL))
-			forget_log(f, "which stopped half way: the next mount of %s finishes it",
-				   f->root_path);
-	}
-	names_unlock(f);
+	auto_names(f);
+	if (!pending_count(f->log))
+		return;
+	forget_log(f, "names and attributes that cannot be made durable are taken back");
+	if (log_cut(f, NULL, NULL, NULL))
+		forget_log(f, "which stopped half way: the next mount of %s finishes it",
+			   f->root_path);
 }
 
 struct tearing {
@@ -571,14 +552,11 @@ static void write_part(void *ctx, uint64_t at, uint64_t len)
 /* Where names wait for a sync, a new file's is lost with all else, and its data with it. */
 static void log_lost_name(struct forget *f, struct node *n)
 {
-	int fd = node_pin(f, n);
+	auto_pin at = node_pinned(f, n);
 	struct stat st;
 
-	if (fd < 0)
-		return;
-	if (!fstat(fd, &st) && !st.st_nlink)
+	if (at.fd >= 0 && !fstat(at.fd, &st) && !st.st_nlink)
 		forget_log(f, "  but its name was not durable, and is lost: so is the file");
-	node_unpin(n);
 }
 
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
@@ -621,8 +599,7 @@ static void *wake_server(void *ctx)
 void forget_stop(struct forget *f)
 {
 	fuse_session_exit(f->session.se);
-	pthread_mutex_lock(&f->wait_lock);
+	auto_lock(&f->wait_lock);
 	if (f->serving && !f->has_waker)
 		f->has_waker = !pthread_create(&f->waker, NULL, wake_server, f);
-	pthread_mutex_unlock(&f->wait_lock);
 }

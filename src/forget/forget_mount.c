@@ -272,7 +272,6 @@ static int check_options(const struct forget_opts *o, struct err *err)
 static int mount_session(struct forget *f, struct err *err)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
-
 	int rc = session_args(f, &args);
 
 	if (!rc)
@@ -417,9 +416,7 @@ static int mount_all(struct forget *f, struct err *err)
 		rc = trace_open(f, err);
 	if (!rc)
 		rc = start_guardian(f, err);
-	if (!rc)
-		rc = mount_session(f, err);
-	return rc;
+	return rc ? rc : mount_session(f, err);
 }
 
 int forget_mount(const struct forget_opts *opts, struct inject *faults, struct forget **out,
@@ -497,11 +494,9 @@ bool forget_root_is_there(const struct forget *f)
 
 char *forget_root_now(const struct forget *f)
 {
-	char link[32], path[PATH_MAX];
-	ssize_t n;
+	char path[PATH_MAX];
+	ssize_t n = readlink(fd_path(f->root_fd).text, path, sizeof(path) - 1);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", f->root_fd);
-	n = readlink(link, path, sizeof(path) - 1);
 	if (n <= 0 || !forget_root_is_there(f))
 		return NULL;
 	path[n] = '\0';

@@ -12,11 +12,6 @@
 #include "forget/forget_caller.h"
 #include "forget/forget_impl.h"
 
-static int result(int rc)
-{
-	return rc < 0 ? -errno : rc;
-}
-
 /* ---- making ---- */
 
 static int make_one(fuse_req_t req, int dir, const char *name, const struct making *m)
@@ -86,17 +81,16 @@ static int make(struct call *c, struct node *p, const char *name, const struct m
 		struct fuse_entry_param *e)
 {
 	struct forget *f = c->f;
-	int dir, rc;
+	int rc;
 
 	if (name_is_hidden(f, p, name))
 		return -EPERM;
-	dir = node_pin(f, p);
-	if (dir < 0)
-		return dir;
+	auto_pin dir = node_pinned(f, p);
+	if (dir.fd < 0)
+		return dir.fd;
 	names_lock(f);
-	rc = make_locked(c, p, dir, name, m, e);
+	rc = make_locked(c, p, dir.fd, name, m, e);
 	names_unlock(f);
-	node_unpin(p);
 	if (rc >= 0) {
 		c->ev.ino = e->attr.st_ino;
 		c->ev.arg = e->attr.st_mode; /* with the umask */
@@ -125,11 +119,9 @@ static void make_and_reply(fuse_req_t req, enum posix_op op, fuse_ino_t parent, 
 	struct node *p = node_of(f, parent);
 	struct fuse_entry_param e = { 0 };
 	struct call c;
-	int64_t rc =
-		call_begin(&c, req,
-			   &(struct call_what){ op, .node = p, .name = name, .arg = m->mode,
-						.payload = m->target,
-						.payload_len = m->target ? strlen(m->target) : 0 });
+	int64_t rc = call_begin(&c, req, op, .node = p, .name = name, .arg = m->mode,
+				.payload = m->target,
+				.payload_len = m->target ? strlen(m->target) : 0);
 
 	if (!rc)
 		rc = make(&c, p, name, m, &e);
@@ -160,19 +152,15 @@ void forget_on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	struct node *p = node_of(f, parent);
 	struct fuse_entry_param e = { 0 };
 	struct call c;
-	int64_t said, rc = call_begin(&c, req,
-				      &(struct call_what){ POSIX_CREATE, .node = p, .name = name,
-							   .arg = mode });
+	int64_t said, rc = call_begin(&c, req, POSIX_CREATE, .node = p, .name = name, .arg = mode);
 	int fd = -1;
 
 	if (!rc) {
 		rc = fd = make(&c, p, name, &(struct making){ mode | S_IFREG, 0, NULL, true }, &e);
 		if (rc == -EEXIST && !(fi->flags & O_EXCL)) { /* another process was faster */
-			int dir = node_pin(f, p);
+			auto_pin dir = node_pinned(f, p);
 
-			rc = dir < 0 ? dir : entry_lookup(f, p, dir, name, &e);
-			if (dir >= 0)
-				node_unpin(p);
+			rc = dir.fd < 0 ? dir.fd : entry_lookup(f, p, dir.fd, name, &e);
 			fd = -1;
 		}
 	}
@@ -200,24 +188,23 @@ void forget_on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 
 /* ---- links ---- */
 
-static int link_locked(struct call *c, struct node *n, int fd, struct node *p, int dir,
-		       const char *name, struct fuse_entry_param *e)
+static int link_one(struct call *c, struct node *n, int fd, struct node *p, int dir,
+		    const char *name, struct fuse_entry_param *e)
 {
 	struct undo u = { .kind = PENDING_LINK, .ino = n->ino, .dir = { p->ino } };
 	struct forget *f = c->f;
 	bool waits = log_waits(f, p);
-	char path[64];
 	struct stat st;
 	int rc;
 
+	auto_names(f);
 	if (waits) {
 		u.name[0] = (char *)name;
 		rc = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? log_intend(f, &u) : -EEXIST;
 		if (rc)
 			return rc;
 	}
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	rc = result(linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW));
+	rc = result(linkat(AT_FDCWD, fd_path(fd).text, dir, name, AT_SYMLINK_FOLLOW));
 	if (rc == -ENOENT || rc == -EXDEV) /* no /proc, or one that does not follow */
 		rc = result(linkat(fd, "", dir, name, AT_EMPTY_PATH));
 	if (!rc) {
@@ -238,24 +225,16 @@ void forget_on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const cha
 	struct node *n = node_of(f, ino), *p = node_of(f, parent);
 	struct fuse_entry_param e = { 0 };
 	struct call c;
-	int64_t rc = call_begin(
-		&c, req, &(struct call_what){ POSIX_LINK, .node = n, .node2 = p, .name2 = name });
+	int64_t rc = call_begin(&c, req, POSIX_LINK, .node = n, .node2 = p, .name2 = name);
 
 	if (!rc && name_is_hidden(f, p, name))
 		rc = -EPERM;
 	if (!rc) {
-		int dir = node_pin(f, p), fd = node_pin(f, n);
+		auto_pin dir = node_pinned(f, p), at = node_pinned(f, n);
 
-		rc = dir < 0 ? dir : min(fd, 0);
-		if (!rc) {
-			names_lock(f);
-			rc = link_locked(&c, n, fd, p, dir, name, &e);
-			names_unlock(f);
-		}
-		if (dir >= 0)
-			node_unpin(p);
-		if (fd >= 0)
-			node_unpin(n);
+		rc = dir.fd < 0 ? dir.fd : min(at.fd, 0);
+		if (!rc)
+			rc = link_one(&c, n, at.fd, p, dir.fd, name, &e);
 	}
 	/* In the record, the directory is that of the new name. */
 	c.ev.dir = c.ev.dir2;
@@ -267,21 +246,15 @@ void forget_on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const cha
 
 void forget_on_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-	struct forget *f = forget_of(req);
-	struct node *n = node_of(f, ino);
+	struct node *n = node_of(forget_of(req), ino);
 	char target[4097];
 	struct call c;
-	int64_t rc = call_begin(&c, req, &(struct call_what){ POSIX_READLINK, .node = n });
+	int64_t rc = call_begin(&c, req, POSIX_READLINK, .node = n);
 
 	if (!rc) {
-		int fd = node_pin(f, n);
+		auto_pin at = node_pinned(c.f, n);
 
-		rc = fd < 0 ? fd : readlinkat(fd, "", target, sizeof(target) - 1);
-		if (fd >= 0) {
-			if (rc < 0)
-				rc = -errno;
-			node_unpin(n);
-		}
+		rc = at.fd < 0 ? at.fd : result(readlinkat(at.fd, "", target, sizeof(target) - 1));
 	}
 	rc = call_end(&c, rc);
 	if (rc < 0) {

@@ -69,13 +69,12 @@ static int check_one(const char *root, const struct forget_place *p, struct err 
 
 int nested_check(const char *root, struct err *err)
 {
-	struct forget_places all = { 0 };
+	auto_vec struct forget_places all = { 0 };
 	int rc = forget_place_all(&all, err);
 
 	for (size_t i = 0; !rc && i < all.n; i++)
 		rc = check_one(root, &all.v[i], err);
 	for (size_t i = 0; i < all.n; i++)
 		forget_place_release(&all.v[i]);
-	vec_release(&all);
 	return rc;
 }

@@ -195,9 +195,8 @@ static size_t two_rounds(const struct forget *f)
 
 void node_give_way(struct forget *f)
 {
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	make_room(f, fds_each_max(f), two_rounds(f));
-	pthread_mutex_unlock(&f->table);
 }
 
 static bool is_it(const struct node *n, int fd)
@@ -229,10 +228,8 @@ static int reopen_by_name(struct forget *f, struct node *n, int depth)
 static int reopen_by_data(struct node *n)
 {
 	int data = n->data;
-	char path[32];
+	auto_fd fd = data < 0 ? -1 : open(fd_path(data).text, O_PATH | O_CLOEXEC);
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", data);
-	auto_fd fd = data < 0 ? -1 : open(path, O_PATH | O_CLOEXEC);
 	return is_it(n, fd) ? steal_fd(&fd) : -1;
 }
 
@@ -428,14 +425,13 @@ struct node *node_of_name(struct forget *f, struct node *parent, const char *nam
 	struct node_name *a;
 	struct node *n;
 
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	for (a = f->sure ? *sure_bucket(f, hash) : NULL; a; a = a->hash_next)
 		if (a->hash == hash && a->parent == parent && streq(a->name, name))
 			break;
 	n = a ? a->node : NULL;
 	if (n)
 		n->refs++;
-	pthread_mutex_unlock(&f->table);
 	return n;
 }
 
@@ -544,19 +540,17 @@ struct node *node_find(struct forget *f, uint64_t dev, uint64_t ino)
 {
 	struct node *n;
 
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	n = find(f, dev, ino);
 	if (n)
 		n->refs++;
-	pthread_mutex_unlock(&f->table);
 	return n;
 }
 
 void node_ref(struct forget *f, struct node *n)
 {
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	n->refs++;
-	pthread_mutex_unlock(&f->table);
 }
 
 void node_unref(struct forget *f, struct node *n)
@@ -597,11 +591,8 @@ static enum fds_for needed_for(struct node *n, bool lost)
 {
 	if (S_ISDIR(n->type))
 		return lost ? FDS_LOST_OPEN : FDS_REMOVED_DIR;
-	pthread_mutex_lock(&n->lock);
-	bool open = n->opens;
-
-	pthread_mutex_unlock(&n->lock);
-	return open ? FDS_LOST_OPEN : FDS_LOST;
+	auto_lock(&n->lock);
+	return n->opens ? FDS_LOST_OPEN : FDS_LOST;
 }
 
 bool node_keep(struct forget *f, struct node *n, bool lost)
@@ -624,9 +615,8 @@ bool node_keep(struct forget *f, struct node *n, bool lost)
 
 void node_not_gone(struct forget *f, struct node *n)
 {
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	set_gone(f, n, false);
-	pthread_mutex_unlock(&f->table);
 }
 
 /* With the table lock. */
@@ -655,7 +645,7 @@ void node_abandon(struct forget *f, struct node *n)
 {
 	int none = 0;
 
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	if (!n->abandoned && n != &f->root) {
 		forget_names(f, n);
 		leave_table(f, n);
@@ -668,7 +658,6 @@ void node_abandon(struct forget *f, struct node *n)
 			atomic_store(&n->pins, 0);
 		}
 	}
-	pthread_mutex_unlock(&f->table);
 }
 
 /* ---- names ---- */
@@ -677,10 +666,9 @@ void node_named(struct forget *f, struct node *n, struct node *parent, const cha
 {
 	if (n == &f->root)
 		return;
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	add_name(f, n, parent, name, f->log);
 	set_gone(f, n, false);
-	pthread_mutex_unlock(&f->table);
 }
 
 void node_unnamed(struct forget *f, struct node *n, struct node *parent, const char *name)
@@ -729,7 +717,7 @@ void node_path(struct forget *f, struct node *n, const char *name, struct strbuf
 
 void node_abandon_all(struct forget *f)
 {
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	for (size_t i = 0; i < f->n_buckets; i++)
 		while (f->buckets[i]) {
 			struct node *n = f->buckets[i];
@@ -737,7 +725,6 @@ void node_abandon_all(struct forget *f)
 			forget_names(f, n);
 			leave_table(f, n);
 		}
-	pthread_mutex_unlock(&f->table);
 }
 
 static void release_one(struct forget *f, struct node *n)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd_path.h"
 #include "base/io.h"
 
 enum { PATHS_MAX = 64, MOUNTS_MAX = 1000 };
@@ -78,11 +79,10 @@ static void add_path(struct outside *o, const char *path)
 
 static void take(struct outside *o, const struct fanotify_event_metadata *e)
 {
-	char link[64], path[4096];
+	char path[4096];
 	struct stat st;
+	ssize_t n = readlink(fd_path(e->fd).text, path, sizeof(path) - 1);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", e->fd);
-	ssize_t n = readlink(link, path, sizeof(path) - 1);
 	/* Terminals, pipes and /dev/null are no files that a power cut could harm. */
 	if (n > 0 && !fstat(e->fd, &st) && S_ISREG(st.st_mode) && e->pid != getpid()) {
 		path[n] = '\0';

@@ -6,7 +6,6 @@
 #include "forget/forget_place.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/names_in.h"
 
 enum { LIST_MAX = 64 << 20, USERS_SHOWN = 6 };
 
@@ -103,6 +103,15 @@ static bool is_ours(const struct forget_place *p)
 	return streq(p->type, "fuse.outage") || streq(p->type, "fuse.lazyfs");
 }
 
+static struct forget_place copy_of(const struct forget_place *p)
+{
+	struct forget_place copy = *p;
+
+	copy.mnt = xstrdup(p->mnt);
+	copy.type = xstrdup(p->type);
+	return copy;
+}
+
 struct mount_search {
 	const char *mnt;
 	struct forget_place found;
@@ -116,9 +125,7 @@ static void take_if_there(void *ctx, const struct forget_place *p)
 	if (!streq(p->mnt, s->mnt))
 		return;
 	forget_place_release(&s->found);
-	s->found = *p;
-	s->found.mnt = xstrdup(p->mnt);
-	s->found.type = xstrdup(p->type);
+	s->found = copy_of(p);
 }
 
 int forget_place_find(const char *mnt, struct forget_place *out, struct err *err)
@@ -146,13 +153,9 @@ int forget_place_find(const char *mnt, struct forget_place *out, struct err *err
 static void take_ours(void *ctx, const struct forget_place *p)
 {
 	struct forget_places *out = ctx;
-	struct forget_place copy = *p;
 
-	if (!is_ours(p))
-		return;
-	copy.mnt = xstrdup(p->mnt);
-	copy.type = xstrdup(p->type);
-	vec_push(out, copy);
+	if (is_ours(p))
+		vec_push(out, copy_of(p));
 }
 
 int forget_place_all(struct forget_places *out, struct err *err)
@@ -309,16 +312,10 @@ static bool leads_there(int proc, const char *link, const char *mnt)
 /* Opening a file of /proc/PID/fdinfo tells on which mount it is, and asks no server. */
 static bool has_open(int proc, unsigned id)
 {
-	int list = openat(proc, "fdinfo", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = list < 0 ? NULL : fdopendir(list);
-	struct dirent *e;
+	auto_names_in d = names_in(proc, "fdinfo");
 	bool found = false;
 
-	if (!d) {
-		util_close(list);
-		return false;
-	}
-	while (!found && (e = readdir(d))) {
+	for (struct dirent *e; !found && (e = names_next(d));) {
 		auto_fd fd = isdigit(e->d_name[0])
 				     ? openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC)
 				     : -1;
@@ -330,7 +327,6 @@ static bool has_open(int proc, unsigned id)
 		at = strstr(text, "mnt_id:");
 		found = at && sscanf(at + 7, "%u", &on) == 1 && on == id;
 	}
-	closedir(d);
 	return found;
 }
 
@@ -422,11 +418,10 @@ static bool uses_copy(int proc, const char *pid, const struct forget_place *p)
 
 bool forget_place_users(const struct forget_place *p, bool elsewhere, struct strbuf *out)
 {
-	DIR *d = opendir("/proc");
+	auto_names_in d = names_in(AT_FDCWD, "/proc");
 	unsigned n = 0;
-	struct dirent *e;
 
-	while (d && (e = readdir(d))) {
+	for (struct dirent *e; (e = names_next(d));) {
 		auto_fd proc = isdigit(e->d_name[0]) ? openat(dirfd(d), e->d_name,
 							      O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 						     : -1;
@@ -437,8 +432,6 @@ bool forget_place_users(const struct forget_place *p, bool elsewhere, struct str
 		if (n++ < USERS_SHOWN)
 			add_user(proc, e->d_name, out);
 	}
-	if (d)
-		closedir(d);
 	if (n > USERS_SHOWN)
 		strbuf_addf(out, " and %u more", n - USERS_SHOWN);
 	return n > 0;

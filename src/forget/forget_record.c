@@ -144,10 +144,8 @@ static void read_errors(struct recording *r)
 		struct strbuf *said = &r->out->said;
 
 		strbuf_add(said, data, (size_t)n);
-		if (said->len > 2 * SAID_MAX) {
-			memmove(said->buf, said->buf + said->len - SAID_MAX, SAID_MAX);
-			strbuf_cut(said, SAID_MAX);
-		}
+		if (said->len > 2 * SAID_MAX)
+			strbuf_drop(said, said->len - SAID_MAX);
 	}
 }
 
@@ -181,7 +179,7 @@ static bool is_listed(const struct proc_list *list, pid_t pid)
  */
 static size_t for_all_left(struct recording *r, int sig, struct forget_record *names)
 {
-	struct proc_list all = { 0 };
+	auto_vec struct proc_list all = { 0 };
 	struct proc_stat st;
 	size_t n = 0;
 
@@ -195,7 +193,6 @@ static size_t for_all_left(struct recording *r, int sig, struct forget_record *n
 		if (sig)
 			kill(all.v[i], sig);
 	}
-	vec_release(&all);
 	return n;
 }
 

@@ -15,7 +15,6 @@
  * The journal names directories by their number. Where they are is found by walking ROOT; that
  * needs no privilege, and no descriptor for each of them.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,6 +23,7 @@
 
 #include "base/hash.h"
 #include "base/io.h"
+#include "base/names_in.h"
 #include "core/bytes.h"
 #include "forget/forget_impl.h"
 
@@ -269,21 +269,13 @@ struct dirs_left vec_of(uint64_t);
 static int walk_one(struct recover_places *p, uint64_t dir_ino, dev_t dev, struct dirs_left *todo)
 {
 	auto_fd at = open_place(p, dir_ino);
-	int fd = at < 0 ? -1 : openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
+	auto_names_in d = at < 0 ? NULL : names_in(at, ".");
 	struct stat st;
 
-	if (!d) {
-		int rc = at < 0 ? at : -errno;
-
-		util_close(fd);
-		return rc;
-	}
-	while ((e = readdir(d))) {
-		if (streq(e->d_name, ".") || streq(e->d_name, ".."))
-			continue;
-		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || st.st_dev != dev)
+	if (!d)
+		return at < 0 ? at : -errno;
+	for (struct dirent *e; (e = names_next(d));) {
+		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) || st.st_dev != dev)
 			continue;
 		uint64_t ino = S_ISDIR(st.st_mode) ? number_of(p, st.st_ino) : st.st_ino;
 		/* A directory that is bound somewhere inside of itself is read once. */
@@ -291,7 +283,6 @@ static int walk_one(struct recover_places *p, uint64_t dir_ino, dev_t dev, struc
 			vec_push(todo, ino);
 		places_add(p, ino, dir_ino, e->d_name);
 	}
-	closedir(d);
 	return 0;
 }
 
@@ -301,7 +292,7 @@ static int walk_one(struct recover_places *p, uint64_t dir_ino, dev_t dev, struc
  */
 static int places_walk(struct recover_places *p, struct err *err)
 {
-	struct dirs_left todo = { 0 };
+	auto_vec struct dirs_left todo = { 0 };
 	struct stat st;
 	int rc;
 
@@ -317,7 +308,6 @@ static int places_walk(struct recover_places *p, struct err *err)
 		if (one && one != -EACCES && one != -EPERM)
 			rc = err_set(err, one, "cannot read a directory below: %s", strerror(-one));
 	}
-	vec_release(&todo);
 	return rc;
 }
 
@@ -331,20 +321,12 @@ struct journal {
 
 static void settle_one(struct journal *j, uint64_t seq)
 {
-	size_t from = 0, to = j->ops.n;
+	size_t i = first_where(k, j->ops.n, j->ops.v[k].seq >= seq);
 
-	while (from < to) { /* in order of seq */
-		size_t mid = from + (to - from) / 2;
-
-		if (j->ops.v[mid].seq < seq)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	if (from < j->ops.n && j->ops.v[from].seq == seq) {
-		undo_release(&j->ops.v[from]);
-		j->ops.v[from].seq = seq;
-		j->ops.v[from].ino = UINT64_MAX; /* settled */
+	if (i < j->ops.n && j->ops.v[i].seq == seq) {
+		undo_release(&j->ops.v[i]);
+		j->ops.v[i].seq = seq;
+		j->ops.v[i].ino = UINT64_MAX; /* settled */
 	}
 }
 
@@ -452,9 +434,7 @@ static int empty_dir(DIR *d, char name[NAME_MAX + 1])
 {
 	struct dirent *e;
 
-	while ((e = readdir(d))) {
-		if (streq(e->d_name, ".") || streq(e->d_name, ".."))
-			continue;
+	while ((e = names_next(d))) {
 		if (!unlinkat(dirfd(d), e->d_name, 0) || errno == ENOENT)
 			continue;
 		if (errno != EISDIR)
@@ -485,7 +465,7 @@ static int open_to_empty(int dir, const char *name)
 /* Down to where nothing is left, and up again: one directory is open, however deep it is. */
 static int empty_tree(int top)
 {
-	struct vec_of(char *) names = { 0 };
+	auto_vec struct vec_of(char *) names = { 0 };
 	char name[NAME_MAX + 1];
 	int rc = 0, fd = top;
 
@@ -520,7 +500,6 @@ static int empty_tree(int top)
 	}
 	for (size_t i = 0; i < names.n; i++)
 		free(names.v[i]);
-	vec_release(&names);
 	return min(rc, 0);
 }
 
@@ -545,20 +524,13 @@ int remove_tree(int dir, const char *name)
  */
 static void clear_stash(int stash)
 {
-	int fd = openat(stash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
+	auto_names_in d = names_in(stash, ".");
 
-	if (!d) {
-		util_close(fd);
-		return;
-	}
-	while ((e = readdir(d)))
+	for (struct dirent *e; (e = names_next(d));)
 		if (e->d_name[0] == 'e' || !strncmp(e->d_name, "new-", 4) ||
 		    !strncmp(e->d_name, "journal", 7) || !strncmp(e->d_name, "rollback.", 9))
 			if (remove_tree(stash, e->d_name))
 				continue;
-	closedir(d);
 }
 
 /*

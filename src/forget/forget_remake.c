@@ -24,25 +24,7 @@ enum { LIST_MAX = 64 << 10, VALUE_MAX = 64 << 10, ALL_MAX = 1 << 20 };
 static const char acl_access[] = "system.posix_acl_access";
 static const char acl_default[] = "system.posix_acl_default";
 
-struct fd_path {
-	char text[32];
-};
-
-static struct fd_path fd_path(int fd)
-{
-	struct fd_path p;
-
-	snprintf(p.text, sizeof(p.text), "/proc/self/fd/%d", fd);
-	return p;
-}
-
 /* ---- what it looks like ---- */
-
-static void add_bytes(struct strbuf *out, const void *data, size_t len)
-{
-	strbuf_add_le32(out, (uint32_t)len);
-	strbuf_add(out, data, len);
-}
 
 /*
  * An attribute that may not be read cannot come back: a user sees no more of a directory that is
@@ -60,8 +42,8 @@ static int note_xattrs(const char *path, struct strbuf *out)
 
 		if (n < 0)
 			continue;
-		add_bytes(out, list + i, strlen(list + i) + 1);
-		add_bytes(out, value, (size_t)n);
+		undo_add_bytes(out, list + i, strlen(list + i) + 1);
+		undo_add_bytes(out, value, (size_t)n);
 		if (out->len > ALL_MAX)
 			return -E2BIG;
 	}
@@ -80,11 +62,7 @@ int remake_note(int fd, struct undo *u)
 	if (rc)
 		return rc;
 	u->remade = true;
-	u->mode = st.st_mode & 07777;
-	u->uid = st.st_uid;
-	u->gid = st.st_gid;
-	u->atime = st.st_atim;
-	u->mtime = st.st_mtim;
+	undo_attributes(u, &st);
 	if (xattrs.len) {
 		u->value = xmemdupz(xattrs.buf, xattrs.len);
 		u->value_len = xattrs.len;

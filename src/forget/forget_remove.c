@@ -20,11 +20,6 @@
 #define RENAME_WHITEOUT	 (1 << 2)
 #endif
 
-static int result(int rc)
-{
-	return rc < 0 ? -errno : rc;
-}
-
 /* ---- removing ---- */
 
 /* The node of a name, with a reference; NULL: there is none, or `*rc` says what is wrong. */
@@ -74,18 +69,11 @@ static void from_stash(struct forget *f, struct node *n, int dir, const char *na
 /* How to bring `n` back, once its name is taken away by `u`. */
 static int prepare_return(struct forget *f, struct node *n, struct undo *u)
 {
-	int fd, rc;
-
-	if (!S_ISDIR(n->type)) {
-		u->stashed = true;
+	u->stashed = !S_ISDIR(n->type);
+	if (u->stashed)
 		return 0;
-	}
-	fd = node_pin(f, n);
-	if (fd < 0)
-		return fd;
-	rc = remake_note(fd, u);
-	node_unpin(n);
-	return rc;
+	auto_pin at = node_pinned(f, n);
+	return at.fd < 0 ? at.fd : remake_note(at.fd, u);
 }
 
 /* Before a name of `n` goes for good: only its descriptor keeps `n` then, if it can have one. */
@@ -139,23 +127,23 @@ static int remove_waiting(struct call *c, struct node *p, int dir, const char *n
 	return rc;
 }
 
-static int remove_locked(struct call *c, struct node *p, int dir, const char *name, bool is_dir)
+static int remove_one(struct call *c, struct node *p, int dir, const char *name, bool is_dir)
 {
 	struct forget *f = c->f;
 	struct node *n;
 	int rc;
 
+	auto_names(f);
 	n = node_at(f, p, dir, name, &rc);
 	if (!n)
 		return rc;
 	c->ev.ino = n->ino;
-	if (S_ISDIR(n->type) != is_dir) {
+	if (S_ISDIR(n->type) != is_dir)
 		rc = is_dir ? -ENOTDIR : -EISDIR;
-	} else if (log_waits(f, p)) {
+	else if (log_waits(f, p))
 		rc = remove_waiting(c, p, dir, name, n);
-	} else {
+	else
 		rc = remove_now(f, n, dir, name);
-	}
 	if (!rc)
 		node_unnamed(f, n, p, name);
 	node_unref(f, n);
@@ -167,20 +155,14 @@ static void remove_and_reply(fuse_req_t req, enum posix_op op, fuse_ino_t parent
 	struct forget *f = forget_of(req);
 	struct node *p = node_of(f, parent);
 	struct call c;
-	int64_t rc = call_begin(&c, req, &(struct call_what){ op, .node = p, .name = name });
-	int dir;
+	int64_t rc = call_begin(&c, req, op, .node = p, .name = name);
 
 	if (!rc && name_is_hidden(f, p, name))
 		rc = -ENOENT;
 	if (!rc) {
-		dir = node_pin(f, p);
-		rc = min(dir, 0);
-		if (!rc) {
-			names_lock(f);
-			rc = remove_locked(&c, p, dir, name, op == POSIX_RMDIR);
-			names_unlock(f);
-			node_unpin(p);
-		}
+		auto_pin dir = node_pinned(f, p);
+
+		rc = dir.fd < 0 ? dir.fd : remove_one(&c, p, dir.fd, name, op == POSIX_RMDIR);
 	}
 	call_reply(&c, rc);
 }
@@ -339,16 +321,16 @@ void forget_on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 			      .name2 = new_name,
 			      .flags = flags };
 	struct call c;
-	int64_t rc =
-		call_begin(&c, req,
-			   &(struct call_what){ POSIX_RENAME, .node = r.p, .node2 = r.q,
-						.name = name, .name2 = new_name, .arg = flags });
+	int64_t rc = call_begin(&c, req, POSIX_RENAME, .node = r.p, .node2 = r.q, .name = name,
+				.name2 = new_name, .arg = flags);
 
 	if (!rc && (name_is_hidden(f, r.p, name) || name_is_hidden(f, r.q, new_name)))
 		rc = -EPERM;
 	if (!rc) {
-		r.from = node_pin(f, r.p);
-		r.to = node_pin(f, r.q);
+		auto_pin from = node_pinned(f, r.p), to_dir = node_pinned(f, r.q);
+
+		r.from = from.fd;
+		r.to = to_dir.fd;
 		rc = min(min(r.from, r.to), 0);
 		if (!rc) {
 			names_lock(f);
@@ -357,10 +339,6 @@ void forget_on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 			node_unref(f, r.n);
 			node_unref(f, r.old);
 		}
-		if (r.from >= 0)
-			node_unpin(r.p);
-		if (r.to >= 0)
-			node_unpin(r.q);
 	}
 	call_reply(&c, rc);
 }

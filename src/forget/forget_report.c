@@ -62,18 +62,17 @@ static int report_range(void *ctx, const struct pagefile_risk *risk)
 	r->bytes += risk->kind == RISK_DATA ? risk->len : 0;
 	if (r->text)
 		range_text(r, risk, kinds[risk->kind]);
-	if (r->json) {
+	if (r->json)
 		json_object_of(r->json, KV("kind", kinds[risk->kind]), KV("offset", risk->offset),
 			       KV("len", risk->len), KV("first", risk->first),
 			       KV("last", risk->last), KV("age_s", age_s(r, risk->since_ns)),
 			       KV("failed", risk->failed));
-	}
 	return 0;
 }
 
 static size_t report_files(struct reporting *r)
 {
-	struct node_list nodes = { 0 };
+	auto_vec struct node_list nodes = { 0 };
 	size_t n = 0;
 
 	data_dirty_nodes(r->f, &nodes);
@@ -103,7 +102,6 @@ static size_t report_files(struct reporting *r)
 		pthread_mutex_unlock(&node->lock);
 		node_unref(r->f, node);
 	}
-	vec_release(&nodes);
 	return n;
 }
 
@@ -206,9 +204,7 @@ static void add_json(struct strbuf *out, const char *key, const char *value)
 	if (!out)
 		return;
 	json_init(&j, out, false);
-	json_object(&j);
-	json_kv_string(&j, key, value);
-	json_end(&j);
+	json_object_of(&j, KV(key, value));
 }
 
 void report_say(struct strbuf *text, struct strbuf *json, const char *sentence)
@@ -216,6 +212,13 @@ void report_say(struct strbuf *text, struct strbuf *json, const char *sentence)
 	if (text)
 		strbuf_addf(text, "%s\n", sentence);
 	add_json(json, "done", sentence);
+}
+
+static int say_done(int rc, struct strbuf *text, struct strbuf *json, const char *sentence)
+{
+	if (!rc)
+		report_say(text, json, sentence);
+	return rc;
 }
 
 static void report_usage(struct forget *f, struct strbuf *text, struct strbuf *json)
@@ -357,11 +360,10 @@ static int list_fault(void *ctx, const struct fault *fault)
 				    fault->misfit_len);
 		strbuf_addch(l->text, '\n');
 	}
-	if (l->json) {
+	if (l->json)
 		json_object_of(l->json, KV("id", fault->id), KV("fault", strbuf_str(&fault->text)),
 			       KV("seen", fault->seen), KV("done", fault->done),
 			       KV("missed", fault->misfit));
-	}
 	return 0;
 }
 
@@ -444,9 +446,8 @@ static int lose(struct forget *f, const struct inject_command *c, struct strbuf 
 /* Each waiting thread looks whether its fault is still there. */
 static void release_waiting(struct forget *f)
 {
-	pthread_mutex_lock(&f->wait_lock);
+	auto_lock(&f->wait_lock);
 	pthread_cond_broadcast(&f->wait_cond);
-	pthread_mutex_unlock(&f->wait_lock);
 }
 
 static int run(struct forget *f, const struct inject_command *c, struct strbuf *text,
@@ -479,28 +480,20 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 		rc = inject_remove(f->faults, c->id, err);
 		if (!rc)
 			release_waiting(f);
-		if (!rc)
-			report_say(text, json, "the fault is cancelled");
-		return rc;
+		return say_done(rc, text, json, "the fault is cancelled");
 	case COMMAND_SNAPSHOT:
 		rc = snapshot_take(f, c->name, err);
 		if (!rc)
 			trace_note(f, "snapshot %s", c->name);
-		if (!rc)
-			report_say(text, json, "all that is durable is kept");
-		return rc;
+		return say_done(rc, text, json, "all that is durable is kept");
 	case COMMAND_ROLLBACK:
 		rc = snapshot_rollback(f, c->name, told, err);
 		if (!rc)
 			trace_note(f, "back to snapshot %s", c->name);
-		if (!rc)
-			report_say(text, json, "everything is as it was kept");
-		return rc;
+		return say_done(rc, text, json, "everything is as it was kept");
 	case COMMAND_DROP:
 		rc = snapshot_drop(f, c->name, err);
-		if (!rc)
-			report_say(text, json, "the snapshot is removed");
-		return rc;
+		return say_done(rc, text, json, "the snapshot is removed");
 	case COMMAND_SNAPSHOTS:
 		return snapshot_list(f, text, json, err);
 	case COMMAND_STATUS:
@@ -525,12 +518,11 @@ int forget_command(struct forget *f, const struct inject_command *c, struct strb
 	struct told_list told = { 0 };
 	int rc;
 
-	pthread_mutex_lock(&f->command);
+	auto_lock(&f->command);
 	if (f->dead)
 		rc = err_set(err, -ENOTCONN, "the mount has crashed already");
 	else
 		rc = run(f, c, text, json, &told, err);
 	forget_tell(f, &told);
-	pthread_mutex_unlock(&f->command);
 	return rc;
 }

@@ -4,7 +4,6 @@
  */
 #include "forget/forget_run.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,6 +13,8 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/lock.h"
+#include "base/names_in.h"
 #include "base/words.h"
 #include "fs/profile.h"
 #include "forget/forget.h"
@@ -73,7 +74,7 @@ static void log_lines(void *ctx, const char *lines)
 	auto_strbuf time = STRBUF_INIT, text = STRBUF_INIT;
 
 	add_time(&time);
-	pthread_mutex_lock(&r->log_lock);
+	auto_lock(&r->log_lock);
 	for (const char *at = lines, *end; at; at = *end ? end + 1 : NULL) {
 		size_t start = text.len;
 
@@ -87,7 +88,6 @@ static void log_lines(void *ctx, const char *lines)
 	/* A log that cannot be written, on a full disk say, is no reason to end. */
 	if (r->log_fd >= 0)
 		(void)!io_write_full(r->log_fd, text.buf, text.len);
-	pthread_mutex_unlock(&r->log_lock);
 }
 
 static int open_log(struct mount_run *r, struct err *err)
@@ -332,18 +332,14 @@ static int read_config(struct mount_run *r, struct err *err)
 /* After a crash MNT is a plain directory again, and a program that goes on writes there. */
 static void look_for_hidden(struct mount_run *r)
 {
-	DIR *d = opendir(r->mnt);
-	struct dirent *e = NULL;
+	auto_names_in d = names_in(AT_FDCWD, r->mnt);
+	struct dirent *e = names_next(d);
 
-	while (d && (e = readdir(d)) && (streq(e->d_name, ".") || streq(e->d_name, "..")))
-		;
 	if (e)
 		r->hidden = xasprintf(
 			"MNT %s is not empty: the mount hides what is in it, such as %s; did "
 			"something write there while nothing was mounted?",
 			r->mnt, e->d_name);
-	if (d)
-		closedir(d);
 }
 
 static int prepare(struct mount_run *r, struct err *err)
@@ -380,8 +376,7 @@ static int do_command(void *ctx, const struct inject_command *c, struct strbuf *
 static int mount_it(struct mount_run *r, struct err *err)
 {
 	const struct forget_run_opts *o = r->o;
-	struct vec_of(const char *) options = { 0 };
-	int rc;
+	auto_vec struct vec_of(const char *) options = { 0 };
 
 	for (size_t i = 0; i < o->fuse_options.n; i++)
 		vec_push(&options, o->fuse_options.v[i]);
@@ -404,9 +399,7 @@ static int mount_it(struct mount_run *r, struct err *err)
 		.log_path = r->log,
 		.fifo_path = r->fifo,
 	};
-	rc = forget_mount(&f, steal(r->faults), &r->forget, err);
-	vec_release(&options);
-	return rc;
+	return forget_mount(&f, steal(r->faults), &r->forget, err);
 }
 
 static int start_control(struct mount_run *r, struct err *err)
@@ -507,7 +500,7 @@ static void run_release(struct mount_run *r)
 
 int forget_run(const struct forget_run_opts *o, enum forget_run_end *end, struct err *err)
 {
-	struct mount_run r = { .o = o, .log_fd = -1 };
+	auto_call(run_release) struct mount_run r = { .o = o, .log_fd = -1 };
 	int rc;
 
 	pthread_mutex_init(&r.log_lock, NULL);
@@ -518,7 +511,6 @@ int forget_run(const struct forget_run_opts *o, enum forget_run_end *end, struct
 		rc = serve(&r, end, err);
 	if (rc)
 		forget_free(steal(r.forget)); /* unmounts before anything else is said */
-	run_release(&r);
 	return rc;
 }
 

@@ -5,13 +5,13 @@
  * A snapshot is a directory in the stash: a copy of ROOT, in which what is pending was undone. A
  * snapshot stays when the mount ends, until a command removes it.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/json.h"
+#include "base/names_in.h"
 #include "forget/forget_copy.h"
 #include "forget/forget_impl.h"
 
@@ -19,9 +19,7 @@
 
 static int open_dir(int at, const char *name)
 {
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
+	return result(openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 static int make_dir(int at, const char *name)
@@ -51,7 +49,7 @@ static int collect_undo(void *ctx, const struct pending_op *op)
 /* Undoes pending operations in the copy, with a copy of what is in the stash. */
 static int undo_in_copy(struct forget *f, struct recover_places *places, int stash)
 {
-	struct undo_list ops = { 0 };
+	auto_vec struct undo_list ops = { 0 };
 	char name[32];
 	int rc = 0;
 
@@ -65,7 +63,6 @@ static int undo_in_copy(struct forget *f, struct recover_places *places, int sta
 		}
 	for (size_t i = ops.n; !rc && i-- > 0;)
 		rc = undo_apply(ops.v[i], places_undo(places, stash, true));
-	vec_release(&ops);
 	return rc;
 }
 
@@ -75,6 +72,7 @@ static int copy_root(struct forget *f, int work)
 	struct recover_places *places;
 	int rc;
 
+	auto_names(f);
 	if (tree < 0 || stash < 0)
 		return min(tree, stash);
 	places = places_new(tree);
@@ -101,9 +99,7 @@ int snapshot_take(struct forget *f, const char *name, struct err *err)
 		return err_set(err, -EEXIST, "there is a snapshot %s already", name);
 	auto_fd work = make_dir(f->stash_fd, work_name);
 	pthread_rwlock_wrlock(&f->gate);
-	names_lock(f);
 	rc = all < 0 ? all : work < 0 ? work : copy_root(f, work);
-	names_unlock(f);
 	pthread_rwlock_unlock(&f->gate);
 	if (!rc && renameat(work, "tree", all, name))
 		rc = -errno;
@@ -124,19 +120,12 @@ int snapshot_take(struct forget *f, const char *name, struct err *err)
 
 static int empty_root(int root)
 {
-	int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
+	auto_names_in d = names_in(root, ".");
+	int rc = d ? 0 : -EIO;
 
-	if (!d) {
-		util_close(fd);
-		return -EIO;
-	}
-	while (!rc && (e = readdir(d)))
-		if (!streq(e->d_name, ".") && !streq(e->d_name, "..") &&
-		    !streq(e->d_name, STASH_NAME))
+	for (struct dirent *e; !rc && (e = names_next(d));)
+		if (!streq(e->d_name, STASH_NAME))
 			rc = remove_tree(root, e->d_name);
-	closedir(d);
 	return rc;
 }
 
@@ -146,18 +135,10 @@ static int empty_root(int root)
  */
 static void tell_names(struct forget *f, struct told_list *told)
 {
-	int fd = openat(f->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
+	auto_names_in d = names_in(f->root_fd, ".");
 
-	if (!d) {
-		util_close(fd);
-		return;
-	}
-	while ((e = readdir(d)))
-		if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
-			told_add(f, told, &f->root, e->d_name);
-	closedir(d);
+	for (struct dirent *e; (e = names_next(d));)
+		told_add(f, told, &f->root, e->d_name);
 }
 
 /* Can be done again and again, until it was done once. */
@@ -292,9 +273,7 @@ int snapshot_drop(struct forget *f, const char *name, struct err *err)
 
 int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
 {
-	int all = f->stash_fd < 0 ? -ENOENT : open_dir(f->stash_fd, SNAPSHOTS);
-	DIR *d = all < 0 ? NULL : fdopendir(all);
-	struct dirent *e;
+	auto_names_in d = f->stash_fd < 0 ? NULL : names_of(open_dir(f->stash_fd, SNAPSHOTS));
 	struct json j;
 	size_t n = 0;
 
@@ -304,7 +283,7 @@ int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, st
 		json_object(&j);
 		json_kv_array(&j, "snapshots");
 	}
-	while (d && (e = readdir(d))) {
+	for (struct dirent *e; (e = names_next(d));) {
 		if (e->d_name[0] == '.')
 			continue;
 		n++;
@@ -319,7 +298,5 @@ int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, st
 	}
 	if (text && !n)
 		strbuf_adds(text, "there are no snapshots\n");
-	if (d)
-		closedir(d);
 	return 0;
 }

@@ -11,7 +11,7 @@
 
 int data_sync_sizes(struct forget *f)
 {
-	struct node_list list = { 0 };
+	auto_vec struct node_list list = { 0 };
 	int rc = 0;
 
 	data_sized_nodes(f, &list);
@@ -29,7 +29,6 @@ int data_sync_sizes(struct forget *f)
 		rc = rc ? rc : one;
 		node_unref(f, n);
 	}
-	vec_release(&list);
 	return rc;
 }
 
@@ -38,39 +37,36 @@ static bool is_full(int rc)
 	return rc == -ENOSPC || rc == -EDQUOT;
 }
 
+static int sync_locking(struct forget *f, struct node *n)
+{
+	auto_lock(&n->lock);
+	return data_sync(f, n);
+}
+
 /* Removed files may be all that fills ROOT; a file system frees their space now, and so do we. */
 int data_sync_freeing(struct forget *f, struct node *n)
 {
-	int rc, room;
+	int rc = sync_locking(f, n), room;
 
-	pthread_mutex_lock(&n->lock);
-	rc = data_sync(f, n);
-	pthread_mutex_unlock(&n->lock);
 	if (!is_full(rc) || !f->log)
 		return rc;
 	names_lock(f);
 	room = log_make_room(f);
 	names_unlock(f);
-	if (room)
-		return rc;
-	pthread_mutex_lock(&n->lock);
-	rc = data_sync(f, n);
-	pthread_mutex_unlock(&n->lock);
-	return rc;
+	return room ? rc : sync_locking(f, n);
 }
 
 static int really_sync(struct forget *f, struct node *n, bool data_only)
 {
 	int rc = 0, fd;
 
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	fd = n->data >= 0 ? n->data : data_fd(f, n, false);
 	if (fd < 0)
 		rc = fd;
 	else if (data_only ? fdatasync(fd) : fsync(fd))
 		rc = -errno;
 	data_trim(f, n);
-	pthread_mutex_unlock(&n->lock);
 	return rc;
 }
 
@@ -80,12 +76,8 @@ static int really_sync(struct forget *f, struct node *n, bool data_only)
  */
 static bool has_metadata(struct forget *f, struct node *n, bool data_only)
 {
-	bool yes;
-
-	pthread_mutex_lock(&n->lock);
-	yes = data_is_dirty(n) && (!data_only || data_needs_metadata(f, n));
-	pthread_mutex_unlock(&n->lock);
-	return yes;
+	auto_lock(&n->lock);
+	return data_is_dirty(n) && (!data_only || data_needs_metadata(f, n));
 }
 
 int data_sync_node(struct forget *f, struct node *n, bool data_only)
@@ -98,10 +90,8 @@ int data_sync_node(struct forget *f, struct node *n, bool data_only)
 	data_let_go(f, n);
 	if (rc || !log_waits(f, n))
 		return rc;
-	names_lock(f);
-	rc = log_sync(f, n, data_only, had);
-	names_unlock(f);
-	return rc;
+	auto_names(f);
+	return log_sync(f, n, data_only, had);
 }
 
 /*
@@ -111,10 +101,9 @@ static void fail_sync(struct call *c, struct node *n)
 {
 	if (c->act.keep_dirty)
 		return;
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	if (n->pf)
 		pagefile_fail(n->pf);
-	pthread_mutex_unlock(&n->lock);
 }
 
 void forget_on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
@@ -122,9 +111,7 @@ void forget_on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct call c;
-	int64_t rc = call_begin(
-		&c, req,
-		&(struct call_what){ datasync ? POSIX_FDATASYNC : POSIX_FSYNC, .node = n });
+	int64_t rc = call_begin(&c, req, datasync ? POSIX_FDATASYNC : POSIX_FSYNC, .node = n);
 
 	(void)fi;
 	if (rc && c.inside)
@@ -144,12 +131,11 @@ int dir_sync_node(struct forget *f, struct node *n, bool data_only)
 		names_unlock(f);
 	}
 	if (!rc && f->opts.real_sync) {
-		int at = node_pin(f, n);
-		auto_fd fd = at < 0 ? at : openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		auto_pin at = node_pinned(f, n);
+		auto_fd fd = at.fd < 0 ? at.fd
+				       : openat(at.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		rc = fd < 0 || fsync(fd) ? -errno : 0;
-		if (at >= 0)
-			node_unpin(n);
 	}
 	return rc;
 }
@@ -159,9 +145,7 @@ void forget_on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct call c;
-	int64_t rc = call_begin(
-		&c, req,
-		&(struct call_what){ POSIX_FSYNCDIR, .node = n, .arg = (uint32_t)datasync });
+	int64_t rc = call_begin(&c, req, POSIX_FSYNCDIR, .node = n, .arg = (uint32_t)datasync);
 
 	(void)fi;
 	if (!rc)

@@ -68,7 +68,7 @@ struct place_of {
  */
 static void introduce(struct forget *f, struct node *n)
 {
-	struct vec_of(struct place_of) way = { 0 };
+	auto_vec struct vec_of(struct place_of) way = { 0 };
 
 	pthread_mutex_lock(&f->table);
 	for (; n && !n->traced; n = n->names.n ? n->names.v[0]->parent : NULL) {
@@ -84,16 +84,14 @@ static void introduce(struct forget *f, struct node *n)
 		put_place(f, p->ino, p->dir, p->name);
 		free(p->name);
 	}
-	vec_release(&way);
 }
 
 void trace_made(struct forget *f, struct node *n)
 {
 	if (!f->trace)
 		return;
-	pthread_mutex_lock(&f->table);
+	auto_lock(&f->table);
 	n->traced = true;
-	pthread_mutex_unlock(&f->table);
 }
 
 /* ---- calls ---- */
@@ -142,20 +140,18 @@ void trace_note(struct forget *f, const char *fmt, ...)
 	va_end(ap);
 	if (!text)
 		return;
-	pthread_mutex_lock(&f->trace_lock);
+	auto_lock(&f->trace_lock);
 	put_event(f, &(struct event){ .kind = EV_TEXT,
 				      .time_ns = util_now_ns() - f->trace_start,
 				      .len = strlen(text),
 				      .data = (const unsigned char *)text });
 	flush(f);
-	pthread_mutex_unlock(&f->trace_lock);
 }
 
 void trace_hand_over(struct forget *f)
 {
-	pthread_mutex_lock(&f->trace_lock);
+	auto_lock(&f->trace_lock);
 	flush(f);
-	pthread_mutex_unlock(&f->trace_lock);
 }
 
 /* ---- marks, and what others add ---- */
@@ -177,32 +173,29 @@ void forget_mark(struct forget *f, const char *text, size_t len)
 
 void forget_look_for_marks(struct forget *f)
 {
-	pthread_mutex_lock(&f->trace_lock);
+	auto_lock(&f->trace_lock);
 	if (f->opts.marks)
 		f->opts.marks(f->opts.marks_ctx, f);
-	pthread_mutex_unlock(&f->trace_lock);
 }
 
 void forget_note_sync(struct forget *f, uint32_t pid)
 {
 	struct posix_event e = { .op = POSIX_SYNCFS, .pid = pid, .tid = pid };
 
-	pthread_mutex_lock(&f->trace_lock);
+	auto_lock(&f->trace_lock);
 	if (f->opts.marks)
 		f->opts.marks(f->opts.marks_ctx, f);
 	put_call(f, &e, util_now_ns() - f->trace_start);
 	flush(f);
-	pthread_mutex_unlock(&f->trace_lock);
 }
 
 int forget_trace_add(struct forget *f, const struct trace *t, struct err *err)
 {
 	int rc = 0;
 
-	pthread_mutex_lock(&f->trace_lock);
+	auto_lock(&f->trace_lock);
 	for (size_t i = 0; !rc && f->trace && i < t->events.n; i++)
 		rc = trace_writer_append(f->trace, &t->events.v[i], err);
-	pthread_mutex_unlock(&f->trace_lock);
 	return rc;
 }
 

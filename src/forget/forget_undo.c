@@ -41,11 +41,6 @@ void stash_name(uint64_t seq, char out[32])
 
 /* ---- doing it ---- */
 
-static int result(int rc)
-{
-	return rc < 0 ? -errno : 0;
-}
-
 static bool exists(int dir, const char *name)
 {
 	struct stat st;
@@ -140,14 +135,13 @@ static int swap_back(const struct undo *u, struct undo_place *p, int dir, int di
 static int set_back(const struct undo *u, int fd)
 {
 	struct timespec times[2] = { u->atime, u->mtime };
-	char path[32];
+	struct fd_path path = fd_path(fd);
 	struct stat st;
 	int rc = 0;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (u->kind == PENDING_XATTR) {
-		rc = u->value ? result(setxattr(path, u->xattr, u->value, u->value_len, 0))
-			      : result(removexattr(path, u->xattr));
+		rc = u->value ? result(setxattr(path.text, u->xattr, u->value, u->value_len, 0))
+			      : result(removexattr(path.text, u->xattr));
 		if (rc == -ENODATA)
 			rc = 0;
 		if (rc || strncmp(u->xattr, "system.posix_acl", 16))
@@ -158,9 +152,9 @@ static int set_back(const struct undo *u, int fd)
 	if (st.st_uid != u->uid || st.st_gid != u->gid)
 		rc = result(fchownat(fd, "", u->uid, u->gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
 	if (!rc && !S_ISLNK(st.st_mode))
-		rc = result(chmod(path, u->mode));
+		rc = result(chmod(path.text, u->mode));
 	if (!rc && u->kind == PENDING_ATTR)
-		rc = result(utimensat(AT_FDCWD, path, times, 0));
+		rc = result(utimensat(AT_FDCWD, path.text, times, 0));
 	return rc;
 }
 
@@ -208,11 +202,29 @@ int undo_mark(const struct undo *u, const struct undo_place *p, int fd)
 
 /* ---- writing it down ---- */
 
-static void add_text(struct strbuf *out, const void *text, size_t len)
+void undo_attributes(struct undo *u, const struct stat *st)
+{
+	u->mode = st->st_mode & 07777;
+	u->uid = st->st_uid;
+	u->gid = st->st_gid;
+	u->atime = st->st_atim;
+	u->mtime = st->st_mtim;
+}
+
+void undo_add_bytes(struct strbuf *out, const void *data, size_t len)
 {
 	strbuf_add_le32(out, (uint32_t)len);
-	strbuf_add(out, text, len);
+	strbuf_add(out, data, len);
 }
+
+/* The numbers of a struct undo, in the order in which they are written. */
+/* clang-format off */
+#define EACH_NUMBER(number) \
+	number(64, seq) number(64, ino) number(64, other) number(64, dir[0]) \
+	number(64, dir[1]) number(64, atime.tv_sec) number(64, mtime.tv_sec) \
+	number(32, mode) number(32, uid) number(32, gid) number(32, atime.tv_nsec) \
+	number(32, mtime.tv_nsec)
+/* clang-format on */
 
 void undo_encode(const struct undo *u, struct strbuf *out)
 {
@@ -221,21 +233,12 @@ void undo_encode(const struct undo *u, struct strbuf *out)
 	strbuf_addch(out, (char)u->kind);
 	strbuf_addch(out, (char)((u->is_dir ? UNDO_DIR : 0) | (u->stashed ? UNDO_STASHED : 0) |
 				 (u->value ? UNDO_VALUE : 0) | (u->remade ? UNDO_REMADE : 0)));
-	strbuf_add_le64(out, u->seq);
-	strbuf_add_le64(out, u->ino);
-	strbuf_add_le64(out, u->other);
-	strbuf_add_le64(out, u->dir[0]);
-	strbuf_add_le64(out, u->dir[1]);
-	strbuf_add_le64(out, (uint64_t)u->atime.tv_sec);
-	strbuf_add_le64(out, (uint64_t)u->mtime.tv_sec);
-	strbuf_add_le32(out, u->mode);
-	strbuf_add_le32(out, u->uid);
-	strbuf_add_le32(out, u->gid);
-	strbuf_add_le32(out, (uint32_t)u->atime.tv_nsec);
-	strbuf_add_le32(out, (uint32_t)u->mtime.tv_nsec);
+#define ADD(bits, member) strbuf_add_le##bits(out, (uint##bits##_t)u->member);
+	EACH_NUMBER(ADD)
+#undef ADD
 	for (int i = 0; i < 3; i++)
-		add_text(out, texts[i] ? texts[i] : "", texts[i] ? strlen(texts[i]) : 0);
-	add_text(out, u->value ? u->value : "", u->value ? u->value_len : 0);
+		undo_add_bytes(out, texts[i] ? texts[i] : "", texts[i] ? strlen(texts[i]) : 0);
+	undo_add_bytes(out, u->value ? u->value : "", u->value ? u->value_len : 0);
 }
 
 struct undo_reader {
@@ -292,18 +295,9 @@ int64_t undo_decode(const void *data, size_t len, struct undo *out)
 	u.is_dir = flags & UNDO_DIR;
 	u.stashed = flags & UNDO_STASHED;
 	u.remade = flags & UNDO_REMADE;
-	u.seq = read_number(&r, 8);
-	u.ino = read_number(&r, 8);
-	u.other = read_number(&r, 8);
-	u.dir[0] = read_number(&r, 8);
-	u.dir[1] = read_number(&r, 8);
-	u.atime.tv_sec = (time_t)read_number(&r, 8);
-	u.mtime.tv_sec = (time_t)read_number(&r, 8);
-	u.mode = (uint32_t)read_number(&r, 4);
-	u.uid = (uint32_t)read_number(&r, 4);
-	u.gid = (uint32_t)read_number(&r, 4);
-	u.atime.tv_nsec = (long)read_number(&r, 4);
-	u.mtime.tv_nsec = (long)read_number(&r, 4);
+#define READ(bits, member) u.member = (__typeof__(u.member))read_number(&r, (bits) / 8);
+	EACH_NUMBER(READ)
+#undef READ
 	u.name[0] = read_text(&r, &lens[0]);
 	u.name[1] = read_text(&r, &lens[1]);
 	u.xattr = read_text(&r, &lens[2]);

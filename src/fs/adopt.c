@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/sysmacros.h>
 
+#include "base/words.h"
 #include "fs/data.h"
 #include "fs/graft.h"
 #include "fs/reffs_impl.h"
@@ -30,40 +31,25 @@ static int failed(const struct adopter *a, int rc, const char *path)
 
 /* ---- what is not there any more ---- */
 
-struct name_list vec_of(char *);
-
 static int add_name(void *ctx, const char *name, uint64_t ino)
 {
-	struct name_list *list = ctx;
+	struct words *list = ctx;
 
 	(void)ino;
 	vec_push(list, xstrdup(name));
 	return 0;
 }
 
-static void list_names(const struct reffs *r, uint64_t dir, struct name_list *out)
-{
-	reffs_entries(inode_get(r, dir), add_name, out);
-}
-
-static void free_names(struct name_list *list)
-{
-	for (size_t i = 0; i < list->n; i++)
-		free(list->v[i]);
-	vec_release(list);
-}
-
 static int remove_name(struct adopter *a, uint64_t dir, const char *name);
 
 static int empty_dir(struct adopter *a, uint64_t dir)
 {
-	struct name_list names = { 0 };
+	auto_words names = { 0 };
 	int rc = 0;
 
-	list_names(a->r, dir, &names);
+	reffs_entries(inode_get(a->r, dir), add_name, &names);
 	for (size_t i = 0; i < names.n && !rc; i++)
 		rc = remove_name(a, dir, names.v[i]);
-	free_names(&names);
 	return rc;
 }
 
@@ -93,10 +79,10 @@ static bool may_be(const struct reffs *r, uint64_t ino, const struct tree_entry 
 
 static int remove_gone(struct adopter *a, uint64_t dir, const char *path)
 {
-	struct name_list names = { 0 };
+	auto_words names = { 0 };
 	int rc = 0;
 
-	list_names(a->r, dir, &names);
+	reffs_entries(inode_get(a->r, dir), add_name, &names);
 	for (size_t i = 0; i < names.n && !rc; i++) {
 		auto_free char *below = xasprintf("%s%s%s", path, *path ? "/" : "", names.v[i]);
 		const struct tree_entry *e = tree_find(a->seen, below);
@@ -107,7 +93,6 @@ static int remove_gone(struct adopter *a, uint64_t dir, const char *path)
 		else if (e->type == TREE_DIR)
 			rc = remove_gone(a, ino, below);
 	}
-	free_names(&names);
 	return rc;
 }
 
@@ -205,7 +190,7 @@ static int set_attr(struct adopter *a, uint64_t ino, const struct tree_entry *e)
 
 struct xattr_look {
 	const struct tree_entry *e;
-	struct name_list gone;
+	struct words gone;
 	size_t same;
 };
 
@@ -240,7 +225,7 @@ static int set_xattrs(struct adopter *a, uint64_t ino, const struct tree_entry *
 	for (size_t i = 0; look.same < e->n_xattrs && i < e->n_xattrs && !rc; i++)
 		rc = graft_xattr(a->r, ino, e->xattrs[i].name,
 				 e->xattrs[i].len ? e->xattrs[i].value : "", e->xattrs[i].len);
-	free_names(&look.gone);
+	words_release(&look.gone);
 	return rc;
 }
 

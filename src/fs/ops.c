@@ -40,24 +40,22 @@ int64_t ref_close(struct reffs *r, const struct op *op)
 	return 0;
 }
 
-int64_t ref_fsync(struct reffs *r, const struct op *op)
+static int64_t sync_file(struct reffs *r, const struct op *op, int of_fifo)
 {
 	struct opened f;
 	int rc = file_arg(r, &op->args[0], O_RDONLY, &f);
 
-	if (rc)
-		return rc;
-	return inode_get(r, f.ino)->type == TREE_FIFO ? -EINVAL : 0;
+	return rc ? rc : inode_get(r, f.ino)->type == TREE_FIFO ? of_fifo : 0;
+}
+
+int64_t ref_fsync(struct reffs *r, const struct op *op)
+{
+	return sync_file(r, op, -EINVAL);
 }
 
 int64_t ref_sync_file_range(struct reffs *r, const struct op *op)
 {
-	struct opened f;
-	int rc = file_arg(r, &op->args[0], O_RDONLY, &f);
-
-	if (rc)
-		return rc;
-	return inode_get(r, f.ino)->type == TREE_FIFO ? -ESPIPE : 0;
+	return sync_file(r, op, -ESPIPE);
 }
 
 int64_t ref_fdatasync(struct reffs *r, const struct op *op)

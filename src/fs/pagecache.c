@@ -249,19 +249,18 @@ void page_touch(struct pagecache *c, struct page *p)
 {
 	if (!has_order(c))
 		return;
-	pthread_mutex_lock(&c->lock);
+	auto_lock(&c->lock);
 	if (c->newest != p) {
 		order_remove(c, p);
 		order_add(c, p);
 	}
-	pthread_mutex_unlock(&c->lock);
 }
 
 void pages_free(struct pagecache *c, struct page *list)
 {
 	if (!list)
 		return;
-	pthread_mutex_lock(&c->lock);
+	auto_lock(&c->lock);
 	for (struct page *next; list; list = next) {
 		next = list->list;
 		if (has_order(c))
@@ -269,7 +268,6 @@ void pages_free(struct pagecache *c, struct page *list)
 		slab_give(c, list);
 		count_held(c, -1);
 	}
-	pthread_mutex_unlock(&c->lock);
 }
 
 /* ---- many at once ---- */
@@ -293,12 +291,11 @@ static bool free_some(struct pagecache *c, struct detached *d)
 		p->list = list;
 		list = p;
 	}
-	pthread_mutex_lock(&c->lock);
+	auto_lock(&c->lock);
 	for (struct page *next; list; list = next) {
 		next = list->list;
 		slab_give(c, list);
 	}
-	pthread_mutex_unlock(&c->lock);
 	return p;
 }
 

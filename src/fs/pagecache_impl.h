@@ -3,6 +3,7 @@
 #ifndef FS_PAGECACHE_IMPL_H
 #define FS_PAGECACHE_IMPL_H
 
+#include "base/lock.h"
 #include "base/vec.h"
 #include "fs/pagecache.h"
 #include "fs/pagetree.h"

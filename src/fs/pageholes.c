@@ -5,17 +5,7 @@
 /* The index of the first one that ends at or behind `offset`. */
 static size_t first_reaching(const struct holes *h, uint64_t offset)
 {
-	size_t low = 0, high = h->n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (h->v[mid].end < offset)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return first_where(i, h->n, h->v[i].end >= offset);
 }
 
 const struct hole *holes_next(const struct holes *h, uint64_t offset)

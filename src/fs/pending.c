@@ -301,21 +301,46 @@ static void settle(struct pending *l, struct entry *e, pending_fn fn, void *ctx)
 
 /* ---- what becomes durable together ---- */
 
-static void choose(struct pending *l, struct entry *e)
+typedef void entry_fn(void *ctx, struct entry *e);
+
+/* All of a group that came before `order`. */
+static void each_of_group(const struct pending *l, enum group_kind kind, uint64_t id,
+			  uint64_t order, entry_fn *fn, void *ctx)
 {
+	const struct group *g = find(l, kind, id, NULL);
+
+	for (struct link *k = g ? g->first : NULL; k && k->entry->order < order; k = k->next)
+		fn(ctx, k->entry);
+}
+
+/* What an operation needs. */
+static void each_needed(const struct pending *l, const struct entry *e, entry_fn *fn, void *ctx)
+{
+	for (unsigned i = 0; i < e->n_links; i++) {
+		const struct link *k = &e->links[i];
+
+		if (k->group->kind <= GROUP_MOVES && k->prev)
+			fn(ctx, k->prev->entry);
+	}
+	for (unsigned i = 0; i < n_slots(&e->op); i++)
+		each_of_group(l, GROUP_MAKER, e->op.slot[i].dir, e->order, fn, ctx);
+	if (removed_dir(&e->op))
+		each_of_group(l, GROUP_DIR, removed_dir(&e->op), e->order, fn, ctx);
+}
+
+static void choose(void *ctx, struct entry *e)
+{
+	struct pending *l = ctx;
+
 	if (e->chosen)
 		return;
 	e->chosen = true;
 	vec_push(&l->chosen, e);
 }
 
-/* All of a group that came before `order`. */
-static void choose_group(struct pending *l, enum group_kind kind, uint64_t id, uint64_t order)
+static void choose_group(struct pending *l, enum group_kind kind, uint64_t id)
 {
-	const struct group *g = find(l, kind, id, NULL);
-
-	for (struct link *k = g ? g->first : NULL; k && k->entry->order < order; k = k->next)
-		choose(l, k->entry);
+	each_of_group(l, kind, id, UINT64_MAX, choose, l);
 }
 
 /* The entries of a directory; not what was moved out of it to another, which has the new name. */
@@ -328,63 +353,36 @@ static void choose_entries(struct pending *l, uint64_t dir)
 			choose(l, k->entry);
 }
 
-static void choose_needed(struct pending *l, struct entry *e)
+struct telling {
+	pending_fn need;
+	void *ctx;
+};
+
+static void tell(void *ctx, struct entry *e)
 {
-	for (unsigned i = 0; i < e->n_links; i++) {
-		const struct link *k = &e->links[i];
+	struct telling *t = ctx;
 
-		if (k->group->kind <= GROUP_MOVES && k->prev)
-			choose(l, k->prev->entry);
-	}
-	for (unsigned i = 0; i < n_slots(&e->op); i++)
-		choose_group(l, GROUP_MAKER, e->op.slot[i].dir, e->order);
-	if (removed_dir(&e->op))
-		choose_group(l, GROUP_DIR, removed_dir(&e->op), e->order);
-}
-
-static void tell_group(const struct pending *l, enum group_kind kind, uint64_t id, uint64_t order,
-		       pending_fn fn, void *ctx)
-{
-	const struct group *g = find(l, kind, id, NULL);
-
-	for (struct link *k = g ? g->first : NULL; k && k->entry->order < order; k = k->next)
-		fn(ctx, &k->entry->op);
+	t->need(t->ctx, &e->op);
 }
 
 void pending_needs(const struct pending *l, pending_fn need, void *ctx)
 {
 	const struct entry *e = l->last;
 
-	if (!e)
-		return;
-	for (unsigned i = 0; i < e->n_links; i++) {
-		const struct link *k = &e->links[i];
-
-		if (k->group->kind <= GROUP_MOVES && k->prev)
-			need(ctx, &k->prev->entry->op);
-	}
-	for (unsigned i = 0; i < n_slots(&e->op); i++)
-		tell_group(l, GROUP_MAKER, e->op.slot[i].dir, e->order, need, ctx);
-	if (removed_dir(&e->op))
-		tell_group(l, GROUP_DIR, removed_dir(&e->op), e->order, need, ctx);
-	if (l->profile->in_order && e->prev)
+	if (e)
+		each_needed(l, e, tell, &(struct telling){ need, ctx });
+	if (e && l->profile->in_order && e->prev)
 		need(ctx, &e->prev->op);
 }
 
-static int by_order(const void *a, const void *b)
-{
-	const struct entry *x = *(struct entry *const *)a, *y = *(struct entry *const *)b;
-
-	return (x->order > y->order) - (x->order < y->order);
-}
+DEFINE_ORDER(by_order, struct entry *, order((*a)->order, (*b)->order))
 
 /* Adds to the chosen operations what they need, and puts them in order. */
 static size_t close_choice(struct pending *l)
 {
 	for (size_t i = 0; i < l->chosen.n; i++)
-		choose_needed(l, l->chosen.v[i]);
-	if (l->chosen.n)
-		qsort(l->chosen.v, l->chosen.n, sizeof(*l->chosen.v), by_order);
+		each_needed(l, l->chosen.v[i], choose, l);
+	vec_sort(&l->chosen, by_order);
 	assert(l->chosen.n <= l->n); /* P1: each once */
 	return l->chosen.n;
 }
@@ -447,13 +445,13 @@ size_t pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, bool da
 		return pending_commits(l, ino, is_dir, data_only, has_data) ? pending_choose_all(l)
 									    : 0;
 	if (!data_only)
-		choose_group(l, GROUP_ATTRS, ino, UINT64_MAX);
+		choose_group(l, GROUP_ATTRS, ino);
 	if (is_dir && what == PROFILE_OWN)
 		choose_entries(l, ino);
 	else if (is_dir)
-		choose_group(l, GROUP_DIR, ino, UINT64_MAX);
+		choose_group(l, GROUP_DIR, ino);
 	if (what == PROFILE_NAMES)
-		choose_group(l, GROUP_NAMES, ino, UINT64_MAX);
+		choose_group(l, GROUP_NAMES, ino);
 	return close_choice(l);
 }
 
@@ -466,7 +464,7 @@ void pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only, 
 
 size_t pending_choose_gone(struct pending *l, uint64_t ino)
 {
-	choose_group(l, GROUP_ATTRS, ino, UINT64_MAX);
+	choose_group(l, GROUP_ATTRS, ino);
 	return close_choice(l);
 }
 

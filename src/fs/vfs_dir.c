@@ -31,13 +31,7 @@ static int add_slot(void *ctx, const struct map_node *leaf)
 	return 0;
 }
 
-static int cmp_slot(const void *a, const void *b)
-{
-	uint64_t x = ((const struct vfs_dir_slot *)a)->cookie;
-	uint64_t y = ((const struct vfs_dir_slot *)b)->cookie;
-
-	return x < y ? -1 : x > y;
-}
+DEFINE_ORDER(cmp_slot, struct vfs_dir_slot, order(a->cookie, b->cookie))
 
 /* Names that are kept do not change (M1): the same map is the same directory. */
 static void refresh(struct vfs_dir *d, struct map_node *map)
@@ -47,8 +41,7 @@ static void refresh(struct vfs_dir *d, struct map_node *map)
 	vfs_dir_release(d);
 	d->map = map_ref(map);
 	map_each(map, add_slot, d);
-	if (d->n)
-		qsort(d->v, d->n, sizeof(*d->v), cmp_slot);
+	vec_sort(d, cmp_slot);
 }
 
 void vfs_dir_release(struct vfs_dir *d)
@@ -56,21 +49,6 @@ void vfs_dir_release(struct vfs_dir *d)
 	map_unref(d->map);
 	free(d->v);
 	*d = (struct vfs_dir){ 0 };
-}
-
-static size_t first_after(const struct vfs_dir *d, uint64_t cookie)
-{
-	size_t lo = 0, hi = d->n;
-
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (d->v[mid].cookie > cookie)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
 }
 
 int vfs_readdir(struct reffs *r, uint64_t ino, struct vfs_dir *d, uint64_t cookie,
@@ -92,7 +70,8 @@ int vfs_readdir(struct reffs *r, uint64_t ino, struct vfs_dir *d, uint64_t cooki
 		rc = entry(ctx, &(struct vfs_dirent){ ".", ino, TREE_DIR, COOKIE_DOT });
 	if (!rc && cookie < COOKIE_DOTDOT)
 		rc = entry(ctx, &(struct vfs_dirent){ "..", parent, TREE_DIR, COOKIE_DOTDOT });
-	for (size_t i = first_after(d, cookie); !rc && i < d->n; i++) {
+	size_t first = first_where(k, d->n, d->v[k].cookie > cookie);
+	for (size_t i = first; !rc && i < d->n; i++) {
 		const struct dirent_node *e = d->v[i].entry;
 
 		rc = entry(ctx, &(struct vfs_dirent){ e->name, e->ino, inode_get(r, e->ino)->type,

@@ -95,10 +95,11 @@ static int place_for(struct reffs *r, const struct reffs_cred *c, uint64_t dir, 
 	return rc ? rc : ino ? -EEXIST : 0;
 }
 
-static int make(struct reffs *r, const struct reffs_cred *c, struct entry_place at,
-		enum tree_type type, uint32_t mode, struct reffs_inode **out)
+/* In a place that is for it; add() has to follow. */
+static int make_there(struct reffs *r, const struct reffs_cred *c, uint64_t dir,
+		      enum tree_type type, uint32_t mode, struct reffs_inode **out)
 {
-	const struct reffs_inode *d = inode_get(r, at.dir);
+	const struct reffs_inode *d = inode_get(r, dir);
 	int rc = may_create(c, d);
 
 	if (!rc)
@@ -108,36 +109,40 @@ static int make(struct reffs *r, const struct reffs_cred *c, struct entry_place 
 	return rc;
 }
 
+static int make(struct reffs *r, const struct reffs_cred *c, struct entry_place at,
+		enum tree_type type, uint32_t mode, struct reffs_inode **out)
+{
+	int rc = place_for(r, c, at.dir, at.name);
+
+	return rc ? rc : make_there(r, c, at.dir, type, mode, out);
+}
+
+static int add(struct reffs *r, struct entry_place at, struct reffs_inode *i, uint64_t *ino)
+{
+	*ino = i->ino;
+	name_new(r, at.dir, at.name, i);
+	return 0;
+}
+
 int vfs_create(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
 	       uint32_t mode, uint64_t *ino)
 {
+	struct entry_place at = { dir, name };
 	struct reffs_inode *i;
-	int rc = place_for(r, c, dir, name);
+	int rc = make(r, c, at, TREE_FILE, mode & 07777, &i);
 
-	if (!rc)
-		rc = make(r, c, (struct entry_place){ dir, name }, TREE_FILE, mode & 07777, &i);
-	if (rc)
-		return rc;
-	*ino = i->ino;
-	name_new(r, dir, name, i);
-	return 0;
+	return rc ? rc : add(r, at, i, ino);
 }
 
 int vfs_mkdir(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
 	      uint32_t mode, uint64_t *ino)
 {
+	struct entry_place at = { dir, name };
 	struct reffs_inode *i;
-	int rc = place_for(r, c, dir, name);
-
 	/* mkdir(2) takes no set-id bits; a directory with the set-group-id bit passes it on. */
-	if (!rc)
-		rc = make(r, c, (struct entry_place){ dir, name }, TREE_DIR,
-			  mode & (0777 | S_ISVTX), &i);
-	if (rc)
-		return rc;
-	*ino = i->ino;
-	name_new(r, dir, name, i);
-	return 0;
+	int rc = make(r, c, at, TREE_DIR, mode & (0777 | S_ISVTX), &i);
+
+	return rc ? rc : add(r, at, i, ino);
 }
 
 static enum tree_type type_of(uint32_t mode)
@@ -175,38 +180,32 @@ int vfs_mknod(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const c
 	if (!rc && device && !(type == TREE_CHAR && !rdev) && !perm_capable(c, REFFS_CAP_MKNOD))
 		rc = -EPERM;
 	if (!rc)
-		rc = make(r, c, (struct entry_place){ dir, name }, type, mode & 07777, &i);
+		rc = make_there(r, c, dir, type, mode & 07777, &i);
 	if (rc)
 		return rc;
 	if (device)
 		i->rdev = rdev;
-	*ino = i->ino;
-	name_new(r, dir, name, i);
-	return 0;
+	return add(r, (struct entry_place){ dir, name }, i, ino);
 }
 
 int vfs_symlink(struct reffs *r, const struct reffs_cred *c, const char *target, uint64_t dir,
 		const char *name, uint64_t *ino)
 {
+	struct entry_place at = { dir, name };
 	size_t len = strlen(target);
 	struct reffs_inode *i;
-	int rc;
 
 	if (!len)
 		return -ENOENT;
 	if (len >= PATH_LEN_MAX)
 		return -ENAMETOOLONG;
-	rc = place_for(r, c, dir, name);
-	if (!rc)
-		rc = make(r, c, (struct entry_place){ dir, name }, TREE_SYMLINK, 0777, &i);
+	int rc = make(r, c, at, TREE_SYMLINK, 0777, &i);
 	if (rc)
 		return rc;
 	i->target = blob_new(target, len);
 	i->size = len;
 	i->content = hash_bytes(target, len);
-	*ino = i->ino;
-	name_new(r, dir, name, i);
-	return 0;
+	return add(r, at, i, ino);
 }
 
 int vfs_tmpfile(struct reffs *r, const struct reffs_cred *c, uint64_t dir, uint32_t mode, bool excl,

@@ -217,18 +217,10 @@ static int set_number(const char *key, const char *value, uint64_t *out, struct 
 	return 0;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 /* One that is said twice is most likely meant to be another. */
 static int sort_unique(const char *key, struct fault_numbers *n, struct err *err)
 {
-	if (n->n > 1)
-		qsort(n->v, n->n, sizeof(*n->v), compare_numbers);
+	vec_sort(n, by_u64);
 	for (size_t i = 1; i < n->n; i++)
 		if (n->v[i - 1] == n->v[i])
 			return err_set(err, -EINVAL, "%s names %" PRIu64 " twice; say it once", key,

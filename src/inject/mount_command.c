@@ -264,7 +264,7 @@ static int parse_line(char *line, const struct inject_places *at, struct inject_
 		      struct err *err)
 {
 	static const char prefix[] = "lazyfs::";
-	struct vec_of(char *) words = { 0 };
+	auto_vec struct vec_of(char *) words = { 0 };
 	const struct command_info *c;
 	char *name, *rest;
 	int rc;
@@ -290,7 +290,6 @@ static int parse_line(char *line, const struct inject_places *at, struct inject_
 	}
 	if (!rc)
 		rc = parse_words(c, words.v, words.n, true, at, out, err);
-	vec_release(&words);
 	return rc;
 }
 

@@ -77,8 +77,7 @@ int disk_open(const char *recorder, uint64_t size, struct disk **out, struct err
 	int r = -ENODEV;
 
 	if (size < IMAGE_PAGE || size % 512 || size > IMAGE_SIZE_MAX)
-		return err_set(err, -EINVAL, "a disk cannot have %llu bytes",
-			       (unsigned long long)size);
+		return err_set(err, -EINVAL, "a disk cannot have %llu bytes", llu(size));
 	if (recorder) {
 		const struct disk_ops *ops = find(recorder, err);
 
@@ -143,12 +142,12 @@ int disk_init(struct disk *d, const struct disk_ops *ops, uint64_t size, struct 
 		return err_set(err, r ? r : -errno, "cannot make memory for a disk: %m");
 	if (ftruncate(d->memfd, (off_t)size) < 0)
 		return err_set(err, -errno, "cannot make a disk of %llu bytes (%m); see --size",
-			       (unsigned long long)size);
+			       llu(size));
 	void *map =
 		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, d->memfd, 0);
 	if (map == MAP_FAILED)
 		return err_set(err, -errno, "cannot map a disk of %llu bytes (%m); see --size",
-			       (unsigned long long)size);
+			       llu(size));
 	d->map = map;
 	return 0;
 }
@@ -275,20 +274,28 @@ const struct image *disk_image(struct disk *d)
 	return &d->image;
 }
 
+/* The next piece of [*from, to) that is not all zeros, read into `page`; 0: there is none. */
+static size_t next_written(const struct image *img, uint64_t *from, uint64_t to,
+			   unsigned char page[IMAGE_PAGE])
+{
+	static const unsigned char zeros[IMAGE_PAGE];
+
+	for (size_t n; *from < to; *from += n) {
+		n = min(to - *from, IMAGE_PAGE - *from % IMAGE_PAGE);
+		image_read(img, *from, page, n);
+		if (memcmp(page, zeros, n) != 0)
+			return n;
+	}
+	return 0;
+}
+
 /* A hole stays one where `img` is zero: filling it would cost memory. */
 static void write_into_hole(struct disk *d, const struct image *img, uint64_t from, uint64_t to)
 {
-	static const unsigned char zeros[IMAGE_PAGE];
 	unsigned char page[IMAGE_PAGE];
 
-	while (from < to) {
-		size_t n = min(to - from, IMAGE_PAGE - from % IMAGE_PAGE);
-
-		image_read(img, from, page, n);
-		if (memcmp(page, zeros, n) != 0)
-			memcpy(d->map + from, page, n);
-		from += n;
-	}
+	for (size_t n; (n = next_written(img, &from, to, page)); from += n)
+		memcpy(d->map + from, page, n);
 }
 
 /*
@@ -354,7 +361,7 @@ int disk_load(struct disk *d, const struct image *img, struct err *err)
 	assert(!d->recording);
 	if (img->size != d->size)
 		return err_set(err, -EINVAL, "an image of %llu bytes does not fit a disk of %llu",
-			       (unsigned long long)img->size, (unsigned long long)d->size);
+			       llu(img->size), llu(d->size));
 	int r = claim_device(d, &dev, err);
 	if (!r)
 		r = drop_cache(d, dev, err);
@@ -421,18 +428,9 @@ int disk_mark(struct disk *d, const struct event *ev, struct err *err)
 /* Whether the image is zero in a range, as the device is that has no memory there. */
 static bool hole_in_image(const struct disk *d, uint64_t from, uint64_t to)
 {
-	static const unsigned char zeros[IMAGE_PAGE];
 	unsigned char page[IMAGE_PAGE];
 
-	while (from < to) {
-		size_t n = min(to - from, IMAGE_PAGE - from % IMAGE_PAGE);
-
-		image_read(&d->image, from, page, n);
-		if (memcmp(page, zeros, n) != 0)
-			return false;
-		from += n;
-	}
-	return true;
+	return !next_written(&d->image, &from, to, page);
 }
 
 /* Where the image, to which the trace has been applied, is not what the device holds. */
@@ -449,8 +447,7 @@ static int compare(struct disk *d, uint64_t addr, uint64_t len, struct err *err)
 			return err_set(err, -EIO,
 				       "the record of %s does not replay: between %llu and %llu "
 				       "the device is empty, and the record is not",
-				       d->loop.path, (unsigned long long)from,
-				       (unsigned long long)at);
+				       d->loop.path, llu(from), llu(at));
 		while (at < stop) {
 			size_t n = min(stop - at, IMAGE_PAGE - at % IMAGE_PAGE), i = 0;
 
@@ -461,8 +458,7 @@ static int compare(struct disk *d, uint64_t addr, uint64_t len, struct err *err)
 				return err_set(err, -EIO,
 					       "the record of %s does not replay: byte %llu is "
 					       "%02x on the device, %02x in the record",
-					       d->loop.path, (unsigned long long)at + i,
-					       d->map[at + i], page[i]);
+					       d->loop.path, llu(at) + i, d->map[at + i], page[i]);
 			}
 			at += n;
 		}
@@ -567,14 +563,14 @@ int disk_verify(struct disk *d, const struct image *expect, struct err *err)
 		return r;
 	if (expect->size != now.size)
 		return err_set(err, -EIO, "%s has %llu bytes, expected %llu", d->loop.path,
-			       (unsigned long long)now.size, (unsigned long long)expect->size);
+			       llu(now.size), llu(expect->size));
 	if (image_diff(&now, expect, first_difference, &at)) {
 		unsigned char have, want;
 
 		image_read(&now, at, &have, 1);
 		image_read(expect, at, &want, 1);
-		return err_set(err, -EIO, "byte %llu of %s is %02x, expected %02x",
-			       (unsigned long long)at, d->loop.path, have, want);
+		return err_set(err, -EIO, "byte %llu of %s is %02x, expected %02x", llu(at),
+			       d->loop.path, have, want);
 	}
 	return 0;
 }

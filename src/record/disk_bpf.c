@@ -45,6 +45,7 @@
 
 #include "base/fault.h"
 #include "base/io.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "record/bpf/record_bpf.h"
@@ -649,13 +650,12 @@ static int bpf_settle(struct disk *base, struct err *err)
 	struct bpf_disk *d = container_of(base, struct bpf_disk, base);
 	int r;
 
-	pthread_mutex_lock(&hub.lock);
+	auto_lock(&hub.lock);
 	r = hub_drain(err);
 	if (was_lost(d)) {
 		vec_clear(&d->flights);
 		disk_unknown(base);
 	}
-	pthread_mutex_unlock(&hub.lock);
 	return r;
 }
 
@@ -688,13 +688,9 @@ static int bpf_start(struct disk *base, struct err *err)
 
 static int bpf_drain(struct disk *base, struct err *err)
 {
-	int r;
-
 	(void)base;
-	pthread_mutex_lock(&hub.lock);
-	r = hub_drain(err);
-	pthread_mutex_unlock(&hub.lock);
-	return r;
+	auto_lock(&hub.lock);
+	return hub_drain(err);
 }
 
 /* Whether another user, a mounted file system for one, has the device for himself. */
@@ -759,7 +755,7 @@ static int bpf_stop(struct disk *base, struct err *err)
 	struct bpf_disk *d = container_of(base, struct bpf_disk, base);
 	int r;
 
-	pthread_mutex_lock(&hub.lock);
+	auto_lock(&hub.lock);
 	r = wait_for_flights(d, err);
 	watch(d, WATCH_CHANGES);
 	if (!r)
@@ -775,7 +771,6 @@ static int bpf_stop(struct disk *base, struct err *err)
 				    "written between two marks than the ring buffer holds",
 				    base->loop.path);
 	}
-	pthread_mutex_unlock(&hub.lock);
 	return r;
 }
 

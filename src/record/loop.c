@@ -11,7 +11,6 @@
  */
 #include "record/loop.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/loop.h>
@@ -22,6 +21,7 @@
 
 #include "base/fault.h"
 #include "base/io.h"
+#include "base/names_in.h"
 #include "base/owner.h"
 
 enum { ATTACH_TRIES = 200, SECTOR = 512 };
@@ -211,13 +211,10 @@ void loop_detach(struct loop *l)
 
 int loop_each(loop_each_fn fn, void *ctx)
 {
-	DIR *dir = opendir("/sys/block");
-	struct dirent *e;
-	int r = 0;
+	auto_names_in dir = names_in(AT_FDCWD, "/sys/block");
+	int r = dir ? 0 : -errno;
 
-	if (!dir)
-		return -errno;
-	while (!r && (e = readdir(dir))) {
+	for (struct dirent *e; !r && (e = names_next(dir));) {
 		char file[512];
 		unsigned number;
 		int end = 0;
@@ -228,6 +225,5 @@ int loop_each(loop_each_fn fn, void *ctx)
 			continue;
 		r = fn(ctx, number, file);
 	}
-	closedir(dir);
 	return r;
 }

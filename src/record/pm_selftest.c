@@ -255,7 +255,7 @@ static int once(const struct tracer *t, const struct files *f, struct selftest_w
 {
 	char program[64], region[64];
 	const char *const argv[] = { program, region, NULL };
-	struct traced x = { 0 };
+	auto_call(traced_release) struct traced x = { 0 };
 
 	/* Named by this process: the same file for the emulator, its guest, and the plugin. */
 	snprintf(program, sizeof(program), "/proc/%d/fd/%d", getpid(), f->program);
@@ -265,7 +265,6 @@ static int once(const struct tracer *t, const struct files *f, struct selftest_w
 		rc = ended_badly(t, &x, err);
 	if (!rc)
 		rc = selftest_compare(x.stream, x.len, false, wrong, err);
-	traced_release(&x);
 	return rc;
 }
 

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fd_path.h"
 #include "base/io.h"
 #include "base/vec.h"
 #include "record/pm_blob.h"
@@ -84,12 +85,11 @@ static int ask_version(struct tracer *t, unsigned *number, struct err *err)
 			       .timeout_ms = VERSION_TIMEOUT_MS,
 			       .merge_stderr = true,
 			       .output_limit = 4096 };
-	struct proc_result r = { 0 };
+	auto_call(proc_result_release) struct proc_result r = { 0 };
 	int rc = proc_run(&o, &r, err);
 
 	if (!rc)
 		rc = parse_version(t, strbuf_str(&r.out), number, err);
-	proc_result_release(&r);
 	return rc;
 }
 
@@ -179,7 +179,7 @@ static int run_emulated(const struct tracer *t, const struct files *f, const cha
 			struct traced *out, struct err *err)
 {
 	auto_strbuf plugin = STRBUF_INIT;
-	struct words_list list = { 0 };
+	auto_vec struct words_list list = { 0 };
 
 	strbuf_addf(&plugin, "/proc/self/fd/%d,stream=/proc/self/fd/%d,maps=/proc/self/fd/%d",
 		    t->plugin, f->stream, f->maps);
@@ -201,9 +201,7 @@ static int run_emulated(const struct tracer *t, const struct files *f, const cha
 		vec_push(&list, i ? argv[i] : program);
 	vec_push(&list, NULL);
 	struct proc_opts o = { .argv = list.v, .timeout_ms = timeout_ms, .merge_stderr = true };
-	int rc = proc_run(&o, &out->end, err);
-	vec_release(&list);
-	return rc;
+	return proc_run(&o, &out->end, err);
 }
 
 static void set_path(const char *name, pid_t holder, int fd, const char *more)
@@ -295,14 +293,13 @@ static int run_preloaded(const struct tracer *t, const struct files *f, const ch
 static int take(const struct files *f, struct traced *x, struct err *err)
 {
 	auto_strbuf maps = STRBUF_INIT;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->maps);
 	void *p = mmap(NULL, x->len, PROT_READ, MAP_SHARED | MAP_NORESERVE, f->stream, 0);
+
 	if (p == MAP_FAILED)
 		return err_set(err, -errno, "cannot map the tracer's stream: %m");
 	x->stream = p;
-	(void)!io_slurp(path, MAPS_MAX, &maps, NULL); /* names are not worth failing for */
+	(void)!io_slurp(fd_path(f->maps).text, MAPS_MAX, &maps,
+			NULL); /* names are not worth failing for */
 	x->maps = xstrdup(strbuf_str(&maps));
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/fd_path.h"
 #include "base/owner.h"
 #include "record/vhost_guard.h"
 
@@ -377,10 +378,9 @@ static int set_addr(struct vhost *v, const struct front_message *m)
  */
 static bool is_waker(int fd)
 {
-	char path[32], what[64];
+	char what[64];
+	ssize_t n = readlink(fd_path(fd).text, what, sizeof(what) - 1);
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	ssize_t n = readlink(path, what, sizeof(what) - 1);
 	what[max(n, (ssize_t)0)] = '\0';
 	return streq(what, "anon_inode:[eventfd]") || strncmp(what, "pipe:", 5) == 0;
 }

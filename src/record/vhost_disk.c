@@ -371,8 +371,7 @@ int vhost_disk_find_flash(struct disk *base, uint64_t mark, struct err *err)
 		       : err_set(err, -EIO,
 				 "the flash of the guest was not found in its memory: %llu of %llu "
 				 "pages, %llu times",
-				 (unsigned long long)known, (unsigned long long)pages,
-				 (unsigned long long)found);
+				 llu(known), llu(pages), llu(found));
 }
 
 int vhost_disk_lay_out(struct disk *base, struct err *err)

@@ -10,7 +10,7 @@ enum { BEFORE = 4, AFTER = 2, ROWS_MAX = 60, SAID_SHOWN = 2000 };
 
 int app_view_load(struct app_view *v, const char *dir, struct err *err)
 {
-	struct words dirs = { 0 };
+	auto_words dirs = { 0 };
 	int rc = 0;
 
 	if (below_exists(v->run, "summary")) {
@@ -28,7 +28,6 @@ int app_view_load(struct app_view *v, const char *dir, struct err *err)
 		if (!rc)
 			vec_push(&v->cases, c);
 	}
-	words_release(&dirs);
 	return rc;
 }
 
@@ -98,20 +97,12 @@ static enum request_fate fate_of_event(const struct history *h, const struct app
 				       uint64_t event)
 {
 	enum request_fate worst = REQUEST_NONE;
-	uint32_t low = 0, high = (uint32_t)h->changes.n;
+	size_t first = first_where(i, h->changes.n, h->changes.v[i].event >= event);
 
 	if (event >= s->point)
 		return REQUEST_LATER;
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (h->changes.v[mid].event < event)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (; low < h->changes.n && h->changes.v[low].event == event; low++)
-		worst = max(worst, fate_of_change(h, s, low));
+	for (size_t i = first; i < h->changes.n && h->changes.v[i].event == event; i++)
+		worst = max(worst, fate_of_change(h, s, (uint32_t)i));
 	return worst;
 }
 
@@ -144,7 +135,7 @@ static int find_rows(const struct app_view *v, const struct app_case *c, struct 
 		     struct err *err)
 {
 	struct app_state s = { 0 };
-	struct rows all = { 0 };
+	auto_vec struct rows all = { 0 };
 	int rc = states_replay(v->h, case_state_within(c->state), &s, err);
 
 	if (rc)
@@ -172,7 +163,6 @@ static int find_rows(const struct app_view *v, const struct app_case *c, struct 
 	}
 	if (!cut)
 		vec_push(out, (struct row){ .cut = true });
-	vec_release(&all);
 	app_state_release(&s);
 	return 0;
 }
@@ -238,7 +228,7 @@ static void add_said(struct strbuf *out, const struct app_case *c)
 static int text_case(const struct app_view *v, const struct app_case *c, struct strbuf *out,
 		     struct err *err)
 {
-	struct rows rows = { 0 };
+	auto_vec struct rows rows = { 0 };
 	int rc = find_rows(v, c, &rows, err);
 
 	strbuf_addf(out, "\n%s: %s\n  %s\n", app_harm_name(c->harm), app_harm_words(c->harm),
@@ -268,7 +258,6 @@ static int text_case(const struct app_view *v, const struct app_case *c, struct 
 	if (c->shown < c->asked)
 		strbuf_addf(out, "  shown %llu of %llu times\n", llu(c->shown), llu(c->asked));
 	add_said(out, c);
-	vec_release(&rows);
 	return rc;
 }
 
@@ -347,7 +336,7 @@ static void json_stack(const struct app_view *v, const struct row *r, struct jso
 static int json_case(const struct app_view *v, const struct app_case *c, struct json *j,
 		     struct err *err)
 {
-	struct rows rows = { 0 };
+	auto_vec struct rows rows = { 0 };
 	int rc = find_rows(v, c, &rows, err);
 
 	if (rc)
@@ -385,7 +374,6 @@ static int json_case(const struct app_view *v, const struct app_case *c, struct 
 	}
 	json_end(j);
 	json_end(j);
-	vec_release(&rows);
 	return 0;
 }
 
@@ -460,11 +448,11 @@ static void html_row(const struct app_view *v, const struct app_case *c, const s
 static void html_picture(const struct app_view *v, const struct app_case *c,
 			 const struct rows *rows, struct strbuf *out)
 {
-	struct posix_selection sel = { 0 };
+	auto_vec struct posix_selection sel = { 0 };
 	struct posix_graph_opts o = { .title = "operations by file",
 				      .crash = true,
 				      .crash_at = c->point };
-	struct vec_of(uint64_t) lost = { 0 };
+	auto_vec struct vec_of(uint64_t) lost = { 0 };
 	struct posix_graph_cut cut;
 	auto_strbuf svg = STRBUF_INIT;
 
@@ -487,14 +475,12 @@ static void html_picture(const struct app_view *v, const struct app_case *c,
 			strbuf_adds(out, "</div></details>\n");
 		}
 	}
-	vec_release(&sel);
-	vec_release(&lost);
 }
 
 static int html_case(const struct app_view *v, const struct app_case *c, struct strbuf *out,
 		     struct err *err)
 {
-	struct rows rows = { 0 };
+	auto_vec struct rows rows = { 0 };
 	int rc = find_rows(v, c, &rows, err);
 
 	html_addf(out, "<h2>%s: %s</h2>\n<p class=\"why\">%s", app_harm_name(c->harm),
@@ -519,7 +505,6 @@ static int html_case(const struct app_view *v, const struct app_case *c, struct 
 		strbuf_addf(out, "; shown %llu of %llu times", llu(c->shown), llu(c->asked));
 	strbuf_adds(out, "</p>\n");
 	report_page_said(out, &c->said, SAID_SHOWN);
-	vec_release(&rows);
 	return rc;
 }
 

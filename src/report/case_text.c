@@ -101,7 +101,7 @@ static void add_operation(const struct view *v, const struct view_step *s, struc
 static void add_workload(const struct view *v, struct strbuf *out)
 {
 	const struct workload *w = &v->c.workload;
-	struct view_steps steps = { 0 };
+	auto_vec struct view_steps steps = { 0 };
 
 	add(out, "\nworkload %s\n", w->named ? w->name : "");
 	view_steps(v, &steps);
@@ -116,7 +116,6 @@ static void add_workload(const struct view *v, struct strbuf *out)
 			strbuf_adds(out, s->late ? "    <- not reached\n" : "\n");
 		}
 	}
-	vec_release(&steps);
 }
 
 static void add_no_trace(const struct view *v, struct strbuf *out)
@@ -154,7 +153,7 @@ static void add_write(const struct view_crash *c, const struct pm_pieces *pieces
 void report_flight(const struct view_crash *c, struct strbuf *out)
 {
 	const struct crash_state *s = &c->state;
-	struct pm_pieces pieces = { 0 };
+	auto_vec struct pm_pieces pieces = { 0 };
 
 	pm_pieces_at(&c->pm, &c->trace, s->point, &pieces);
 	for (size_t i = 0; i < s->lost.n && i < WRITES_SHOWN; i++)
@@ -165,7 +164,6 @@ void report_flight(const struct view_crash *c, struct strbuf *out)
 		add_write(c, &pieces, s->survived.v[i], "survived", out);
 	if (max(max(s->lost.n, s->torn.n), s->survived.n) > WRITES_SHOWN)
 		strbuf_addf(out, "  and more: of each kind %d are shown\n", WRITES_SHOWN);
-	vec_release(&pieces);
 }
 
 static void add_flight(const struct view_crash *c, const char *when, struct strbuf *out)
@@ -241,7 +239,7 @@ static const char *skip_header(const struct strbuf *text)
 
 static void add_trees(const struct view *v, struct strbuf *out)
 {
-	struct view_rows rows = { 0 };
+	auto_vec struct view_rows rows = { 0 };
 
 	if (!v->has_expected)
 		return;
@@ -271,7 +269,6 @@ static void add_trees(const struct view *v, struct strbuf *out)
 
 		add(out, about ? "  %s\n" : "  (%s)\n", v->diff.list.v[i].words);
 	}
-	vec_release(&rows);
 }
 
 /* A store is where the difference lies, so that this comes before what was in flight. */

@@ -160,7 +160,7 @@ static void put_operation(const struct view *v, const struct view_step *s, struc
 
 static void put_workload(const struct view *v, struct strbuf *out)
 {
-	struct view_steps steps = { 0 };
+	auto_vec struct view_steps steps = { 0 };
 
 	strbuf_adds(out, "<h3>Workload</h3>\n<table class=\"ops\">\n");
 	view_steps(v, &steps);
@@ -177,7 +177,6 @@ static void put_workload(const struct view *v, struct strbuf *out)
 					    : "</td></tr>\n");
 		}
 	}
-	vec_release(&steps);
 	strbuf_adds(out, "</table>\n");
 }
 
@@ -274,7 +273,7 @@ static void put_trees(const struct view *v, struct strbuf *out)
 {
 	static const char *const classes[] = { "", " class=\"changed\"", " class=\"gone\"",
 					       " class=\"extra\"" };
-	struct view_rows rows = { 0 };
+	auto_vec struct view_rows rows = { 0 };
 	bool allowed = false;
 
 	if (!v->has_expected)
@@ -295,7 +294,6 @@ static void put_trees(const struct view *v, struct strbuf *out)
 		strbuf_adds(out, "</tr>\n");
 	}
 	strbuf_adds(out, "</table>\n");
-	vec_release(&rows);
 	for (size_t i = 0; i < v->diff.list.n; i++)
 		if (view_about(v, v->diff.list.v[i].path))
 			html_addf(out, "<div class=\"note\">%s</div>\n", v->diff.list.v[i].words);

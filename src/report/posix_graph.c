@@ -166,12 +166,7 @@ static bool moves(const struct posix_call *c)
 	       c->result >= 0;
 }
 
-static int compare_calls(const void *a, const void *b)
-{
-	size_t x = *(const size_t *)a, y = *(const size_t *)b;
-
-	return x > y ? -1 : x < y;
-}
+DEFINE_ORDER(compare_calls, size_t, order(*b, *a))
 
 /* Paths with the fewest calls share the last lane, which then has all that remains. */
 static void share_lanes(struct graph *g)

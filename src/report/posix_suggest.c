@@ -39,7 +39,7 @@ struct candidate {
 	enum kind kind;
 	size_t call;	 /* where the fault strikes */
 	uint64_t weight; /* the bytes at stake */
-	uint32_t other;	 /* the file that has unsynced data; or POSIX_NO_FILE */
+	uint32_t file;	 /* that it is proposed for */
 };
 
 /* The state of a file on the way through the calls. */
@@ -68,8 +68,10 @@ static bool can_be_named(const struct posix_call *c)
 }
 
 /* The better one of its kind for this file stays. */
-static void propose(struct sync_search *s, uint32_t file, struct candidate c)
+static void propose(struct sync_search *s, uint32_t file, enum kind kind, size_t call,
+		    uint64_t weight)
 {
+	struct candidate c = { kind, call, weight, file };
 	struct file_state *st = &s->files[file];
 
 	if (!s->selected[c.call] || !can_be_named(&s->log->calls.v[c.call]))
@@ -88,20 +90,12 @@ static void see_write(struct sync_search *s, size_t i)
 	struct file_state *st = &s->files[c->file];
 
 	if (c->op == POSIX_WRITE && c->len > POSIX_PAGE_SIZE)
-		propose(s, c->file,
-			(struct candidate){ .kind = TORN_OP,
-					    .call = i,
-					    .weight = c->len,
-					    .other = POSIX_NO_FILE });
+		propose(s, c->file, TORN_OP, i, c->len);
 	if (c->flags & (POSIX_SYNC | POSIX_DSYNC))
 		return;
 	st->run_bytes = c->in_run > 1 ? st->run_bytes + c->len : c->len;
 	if (c->run)
-		propose(s, c->file,
-			(struct candidate){ .kind = TORN_SEQ,
-					    .call = i,
-					    .weight = st->run_bytes,
-					    .other = POSIX_NO_FILE });
+		propose(s, c->file, TORN_SEQ, i, st->run_bytes);
 	if (!st->changes++) {
 		st->first = i;
 		st->path = c->path;
@@ -109,11 +103,7 @@ static void see_write(struct sync_search *s, size_t i)
 	}
 	st->waiting += c->op == POSIX_WRITE || c->op == POSIX_COPY ? c->len : 0;
 	if (c->fate == POSIX_FATE_UNSYNCED)
-		propose(s, c->file,
-			(struct candidate){ .kind = NEVER_SYNCED,
-					    .call = i,
-					    .weight = st->waiting,
-					    .other = POSIX_NO_FILE });
+		propose(s, c->file, NEVER_SYNCED, i, st->waiting);
 }
 
 /* Takes out what waits no more, whenever the list has doubled. */
@@ -141,11 +131,7 @@ static void see_others(struct sync_search *s, size_t i)
 
 		if (st->changes && file != c->file && st->first < s->files[c->file].first &&
 		    !st->best[OTHER_SYNCED])
-			propose(s, file,
-				(struct candidate){ .kind = OTHER_SYNCED,
-						    .call = i,
-						    .weight = st->waiting,
-						    .other = file });
+			propose(s, file, OTHER_SYNCED, i, st->waiting);
 	}
 }
 
@@ -156,11 +142,7 @@ static void see_sync(struct sync_search *s, size_t i)
 
 	if (!st->changes)
 		return;
-	propose(s, c->file,
-		(struct candidate){ .kind = BEFORE_SYNC,
-				    .call = i,
-				    .weight = st->waiting,
-				    .other = POSIX_NO_FILE });
+	propose(s, c->file, BEFORE_SYNC, i, st->waiting);
 	see_others(s, i);
 	st->changes = st->waiting = 0;
 }
@@ -170,14 +152,9 @@ static void see_name(struct sync_search *s, size_t i, bool dir_synced)
 	const struct posix_call *c = &s->log->calls.v[i];
 
 	if (c->op == POSIX_RENAME && s->files[c->file].changes)
-		propose(s, c->file,
-			(struct candidate){ .kind = RENAME_FIRST,
-					    .call = i,
-					    .weight = s->files[c->file].waiting,
-					    .other = c->file });
+		propose(s, c->file, RENAME_FIRST, i, s->files[c->file].waiting);
 	if (!dir_synced && (c->op == POSIX_RENAME || c->op == POSIX_UNLINK))
-		propose(s, c->file,
-			(struct candidate){ .kind = NAME_ONLY, .call = i, .other = POSIX_NO_FILE });
+		propose(s, c->file, NAME_ONLY, i, 0);
 }
 
 static void see_syncfs(struct sync_search *s)
@@ -283,7 +260,7 @@ static void explain(const struct sync_search *s, const struct candidate *k, stru
 		strbuf_adds(sb, "no sync yet, by then, of ");
 		add_amount(sb, k->weight);
 		strbuf_adds(sb, " written earlier to ");
-		posix_add_safe(sb, s->files[k->other].path, strlen(s->files[k->other].path));
+		posix_add_safe(sb, s->files[k->file].path, strlen(s->files[k->file].path));
 		break;
 	case TORN_OP:
 		strbuf_addf(sb,
@@ -326,23 +303,10 @@ static void add_command(const struct sync_search *s, const struct candidate *k, 
 
 /* ---- the list ---- */
 
-static int compare_weight(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
+DEFINE_ORDER(compare_weight, struct candidate,
+	     order(a->kind, b->kind) ?: order(b->weight, a->weight) ?: order(a->call, b->call))
 
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	if (x->weight != y->weight)
-		return x->weight > y->weight ? -1 : 1;
-	return x->call < y->call ? -1 : x->call > y->call;
-}
-
-static int compare_rank(const void *a, const void *b)
-{
-	const struct posix_suggestion *x = a, *y = b;
-
-	return x->rank < y->rank ? -1 : x->rank > y->rank;
-}
+DEFINE_ORDER(compare_rank, struct posix_suggestion, order(a->rank, b->rank))
 
 /* Whether no other said the same before: of those that are left out, hashes are enough. */
 static bool is_new(struct hashset *known, const struct strbuf *command)
@@ -355,8 +319,7 @@ static void list_found(struct sync_search *s, size_t limit, struct posix_suggest
 	auto_hashset known = HASHSET_INIT;
 	unsigned place = 0; /* among those of its kind */
 
-	if (s->found.n)
-		qsort(s->found.v, s->found.n, sizeof(*s->found.v), compare_weight);
+	vec_sort(&s->found, compare_weight);
 	for (size_t i = 0; i < s->found.n; i++) {
 		const struct candidate *k = &s->found.v[i];
 		auto_strbuf command = STRBUF_INIT, why = STRBUF_INIT;
@@ -377,8 +340,7 @@ static void list_found(struct sync_search *s, size_t limit, struct posix_suggest
 						    .event = s->log->calls.v[k->call].event,
 						    .rank = place++ * KINDS + k->kind });
 	}
-	if (out->list.n)
-		qsort(out->list.v, out->list.n, sizeof(*out->list.v), compare_rank);
+	vec_sort(&out->list, compare_rank);
 	while (out->list.n > limit) {
 		struct posix_suggestion *last = &out->list.v[--out->list.n];
 

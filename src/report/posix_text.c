@@ -289,15 +289,13 @@ static void text_group(const struct posix_log *log, const struct posix_selection
 void posix_text_runs(const struct posix_log *log, const struct posix_selection *sel,
 		     struct strbuf *out)
 {
-	struct posix_runs runs;
-	struct posix_groups groups;
+	auto_vec struct posix_runs runs = { 0 };
+	auto_vec struct posix_groups groups = { 0 };
 
 	posix_find_runs(log, sel, &runs);
 	posix_find_groups(log, sel, &runs, &groups);
 	for (size_t i = 0; i < groups.n; i++)
 		text_group(log, sel, &runs, &groups.v[i], out);
-	vec_release(&runs);
-	vec_release(&groups);
 }
 
 static void json_run(const struct posix_call *c, struct span s, struct json *j)
@@ -317,8 +315,8 @@ static void json_run(const struct posix_call *c, struct span s, struct json *j)
 
 void posix_json_runs(const struct posix_log *log, const struct posix_selection *sel, struct json *j)
 {
-	struct posix_runs runs;
-	struct posix_groups groups;
+	auto_vec struct posix_runs runs = { 0 };
+	auto_vec struct posix_groups groups = { 0 };
 	uint64_t first, last;
 
 	posix_find_runs(log, sel, &runs);
@@ -338,6 +336,4 @@ void posix_json_runs(const struct posix_log *log, const struct posix_selection *
 		json_end(j);
 	}
 	json_end(j);
-	vec_release(&runs);
-	vec_release(&groups);
 }

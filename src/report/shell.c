@@ -497,16 +497,11 @@ bool shell_value(enum finding_kind kind, const struct tree_entry *e, const char 
 	}
 }
 
-static int by_path(const void *a, const void *b)
-{
-	const struct tree_entry *const *x = a, *const *y = b;
-
-	return strcmp((*x)->path, (*y)->path);
-}
+DEFINE_ORDER(by_path, struct tree_entry *, strcmp((*a)->path, (*b)->path))
 
 void shell_listing(const struct view *v, const struct tree *t, struct strbuf *out)
 {
-	struct vec_of(const struct tree_entry *) list = { 0 };
+	auto_vec struct vec_of(const struct tree_entry *) list = { 0 };
 
 	for (size_t i = 0; i < t->entries.n; i++) {
 		const struct tree_entry *e = &t->entries.v[i];
@@ -514,8 +509,7 @@ void shell_listing(const struct view *v, const struct tree *t, struct strbuf *ou
 		if (*e->path && !shell_has_control(e->path))
 			vec_push(&list, e);
 	}
-	if (list.n)
-		qsort(list.v, list.n, sizeof(*list.v), by_path);
+	vec_sort(&list, by_path);
 	for (size_t i = 0; i < list.n; i++) {
 		auto_strbuf facts = STRBUF_INIT;
 
@@ -525,7 +519,6 @@ void shell_listing(const struct view *v, const struct tree *t, struct strbuf *ou
 		/* Where a link leads has any byte in it, an end of line too. */
 		shell_notef(out, ": %s\n", strbuf_str(&facts));
 	}
-	vec_release(&list);
 }
 
 void shell_base64(struct strbuf *out, const unsigned char *data, size_t len)

@@ -228,7 +228,7 @@ static uint32_t table_module(struct saving *w, uint32_t n)
 
 static const struct named_at *name_address(struct saving *w, const struct taken_at *at)
 {
-	struct stack_frames frames = { 0 };
+	auto_vec struct stack_frames frames = { 0 };
 
 	for (size_t i = 0; i < w->known.n; i++)
 		if (w->known.v[i].module == at->module && w->known.v[i].addr == at->addr)
@@ -243,7 +243,6 @@ static const struct named_at *name_address(struct saving *w, const struct taken_
 		frames.v[i].offset = at->addr;
 		vec_push(&w->t.frames, frames.v[i]);
 	}
-	vec_release(&frames);
 	vec_push(&w->known, k);
 	return &vec_last(&w->known);
 }

@@ -97,24 +97,15 @@ static int add_line(struct kallsyms *k, char *line, uint32_t number, struct err 
 	return 0;
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct kallsym *x = a, *y = b;
-
-	if (x->addr != y->addr)
-		return x->addr < y->addr ? -1 : 1;
-	if (x->global != y->global)
-		return x->global ? -1 : 1;
-	return (x->line > y->line) - (x->line < y->line);
-}
+DEFINE_ORDER(by_address, struct kallsym,
+	     order(a->addr, b->addr) ?: order(b->global, a->global) ?: order(a->line, b->line))
 
 /* Of several names for one address, the global one that comes first, or the first. */
 static void sort(struct kallsyms *k)
 {
 	size_t n = 0;
 
-	if (k->all.n)
-		qsort(k->all.v, k->all.n, sizeof(k->all.v[0]), by_address);
+	vec_sort(&k->all, by_address);
 	for (size_t i = 0; i < k->all.n; i++)
 		if (!n || k->all.v[n - 1].addr != k->all.v[i].addr)
 			k->all.v[n++] = k->all.v[i];
@@ -180,19 +171,11 @@ int kallsyms_load(const char *path, struct kallsyms *out, struct err *err)
 bool kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **name, const char **module,
 		   uint64_t *offset)
 {
-	size_t low = 0, high = k->all.n;
+	size_t behind = first_where(i, k->all.n, k->all.v[i].addr > addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (k->all.v[mid].addr <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (!low || addr - k->all.v[low - 1].addr >= KALLSYMS_REACH)
+	if (!behind || addr - k->all.v[behind - 1].addr >= KALLSYMS_REACH)
 		return false;
-	const struct kallsym *s = &k->all.v[low - 1];
+	const struct kallsym *s = &k->all.v[behind - 1];
 	*name = k->text + s->name;
 	*module = s->module ? k->text + s->module : "";
 	*offset = addr - s->addr;

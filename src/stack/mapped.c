@@ -229,22 +229,16 @@ bool module_address(const struct modules *m, const struct process *p, uint64_t a
 	return true;
 }
 
+static uint64_t start_of(const struct module *m, size_t i)
+{
+	return m->starts_at + (uint64_t)(int64_t)(int32_t)read_u32(m->starts + i * 8);
+}
+
 uint64_t module_function(const struct module *m, uint64_t addr)
 {
-	size_t low = 0, high = m->n_starts;
+	size_t behind = first_where(i, m->n_starts, start_of(m, i) > addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		int32_t rel = (int32_t)read_u32(m->starts + mid * 8);
-
-		if (m->starts_at + (uint64_t)(int64_t)rel <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (!low)
-		return 0;
-	return m->starts_at + (uint64_t)(int64_t)(int32_t)read_u32(m->starts + (low - 1) * 8);
+	return behind ? start_of(m, behind - 1) : 0;
 }
 
 bool module_bytes(const struct module *m, uint64_t addr, unsigned char *out, size_t len)

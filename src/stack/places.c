@@ -82,7 +82,7 @@ static void add_frame(const struct stack_frame *f, const char *module, uint64_t 
 
 bool code_places_words(struct code_places *p, uint64_t addr, struct strbuf *out)
 {
-	struct stack_frames frames = { 0 };
+	auto_vec struct stack_frames frames = { 0 };
 	struct module *m;
 	uint64_t at;
 
@@ -102,6 +102,5 @@ bool code_places_words(struct code_places *p, uint64_t addr, struct strbuf *out)
 		free(frames.v[j].function);
 		free(frames.v[j].file);
 	}
-	vec_release(&frames);
 	return true;
 }

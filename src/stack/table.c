@@ -122,18 +122,17 @@ static bool take_frame(struct stack_table *t, char *rest)
 
 static bool take_stack(struct stack_table *t, char *rest)
 {
-	struct vec_of(uint32_t) frames = { 0 };
+	auto_vec struct vec_of(uint32_t) frames = { 0 };
 	const char *field;
 	uint32_t n;
 
 	while ((field = next_field(&rest))) {
-		if (frames.n == STACK_DEPTH_MAX || !take_index(field, t->frames.n, &n)) {
-			vec_release(&frames);
+		if (frames.n == STACK_DEPTH_MAX || !take_index(field, t->frames.n, &n))
 			return false;
-		}
 		vec_push(&frames, n);
 	}
-	vec_push(&t->stacks, (struct stack_list){ frames.v, (uint32_t)frames.n });
+	vec_push(&t->stacks,
+		 (struct stack_list){ .n = (uint32_t)frames.n, .frames = steal(frames.v) });
 	return true;
 }
 
@@ -181,18 +180,7 @@ static bool take_line(struct stack_table *t, char *line)
 	return !streq(what, "missing") || take_missing(t, line);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const struct stack_call *x = a, *y = b;
-
-	return (x->number > y->number) - (x->number < y->number);
-}
-
-static void stack_table_sort(struct stack_table *t)
-{
-	if (t->calls.n)
-		qsort(t->calls.v, t->calls.n, sizeof(*t->calls.v), by_number);
-}
+DEFINE_ORDER(by_number, struct stack_call, order(a->number, b->number))
 
 int stack_table_parse(const char *text, size_t len, struct stack_table *out, struct err *err)
 {
@@ -214,7 +202,7 @@ int stack_table_parse(const char *text, size_t len, struct stack_table *out, str
 		stack_table_release(&t);
 		return rc;
 	}
-	stack_table_sort(&t);
+	vec_sort(&t.calls, by_number);
 	*out = t;
 	return 0;
 }

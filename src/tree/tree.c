@@ -152,12 +152,7 @@ void tree_push(struct tree *t, const struct tree_entry *e)
 		vec_last(&t->entries).hash = (struct hash128){ 0 };
 }
 
-static int cmp_xattr(const void *a, const void *b)
-{
-	const struct tree_xattr *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
-}
+DEFINE_ORDER(cmp_xattr, struct tree_xattr, strcmp(a->name, b->name))
 
 static const struct tree_xattr *copy_xattrs(struct arena *a, const struct tree_xattr *from,
 					    size_t n)
@@ -207,12 +202,7 @@ int tree_path_cmp(const char *a, const char *b)
 	return x < y ? -1 : 1;
 }
 
-static int cmp_entry(const void *a, const void *b)
-{
-	const struct tree_entry *x = a, *y = b;
-
-	return tree_path_cmp(x->path, y->path);
-}
+DEFINE_ORDER(cmp_entry, struct tree_entry, tree_path_cmp(a->path, b->path))
 
 static void sort_entries(struct tree *t)
 {
@@ -240,16 +230,8 @@ struct ident {
 	size_t at;
 };
 
-static int cmp_ident(const void *a, const void *b)
-{
-	const struct ident *x = a, *y = b;
-
-	if (x->dev != y->dev)
-		return x->dev < y->dev ? -1 : 1;
-	if (x->inode != y->inode)
-		return x->inode < y->inode ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
-}
+DEFINE_ORDER(cmp_ident, struct ident,
+	     order(a->dev, b->dev) ?: order(a->inode, b->inode) ?: order(a->at, b->at))
 
 /* Numbers the files with several names by their first name (T2). */
 static void number_links(struct tree *t)
@@ -292,21 +274,9 @@ void tree_finish(struct tree *t)
 
 const struct tree_entry *tree_find(const struct tree *t, const char *path)
 {
-	size_t lo = 0, hi = t->entries.n;
-
 	assert(t->finished);
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		int c = tree_path_cmp(t->entries.v[mid].path, path);
-
-		if (!c)
-			return &t->entries.v[mid];
-		if (c < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
+	size_t i = first_where(k, t->entries.n, tree_path_cmp(t->entries.v[k].path, path) >= 0);
+	return i < t->entries.n && streq(t->entries.v[i].path, path) ? &t->entries.v[i] : NULL;
 }
 
 static void put(struct strbuf *sb, uint64_t v)

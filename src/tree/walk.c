@@ -260,12 +260,7 @@ static ssize_t get_xattr(struct xattr_place from, const char *name, void *buf, s
 	return n < 0 ? -errno : n;
 }
 
-static int cmp_xattr(const void *a, const void *b)
-{
-	const struct tree_xattr *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
-}
+DEFINE_ORDER(cmp_xattr, struct tree_xattr, strcmp(a->name, b->name))
 
 static void take_xattrs(struct walk *w, struct tree_entry *e)
 {
@@ -401,10 +396,7 @@ static int read_names(struct walk *w, const struct level *dir, struct tree_entry
 
 static int visit(struct walk *w, const struct level *in, const char *path);
 
-static int cmp_path(const void *a, const void *b)
-{
-	return tree_path_cmp(*(const char *const *)a, *(const char *const *)b);
-}
+DEFINE_ORDER(cmp_path, char *, tree_path_cmp(*a, *b))
 
 /* Visits the paths that are on the stack from `base` up, and takes them off. */
 static int visit_names(struct walk *w, const struct level *dir, size_t base)

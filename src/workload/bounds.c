@@ -107,33 +107,22 @@ static int unknown_word(const struct bounds_source *src, const struct word *word
 	return complain(src, err, "'%.40s' is none of %s", got, strbuf_str(&list));
 }
 
-/* Words as bits. */
-static int set_bits(struct bounds_source *src, const struct bounds_values *vals,
-		    const struct word *words, unsigned *out, struct err *err)
+/* One word, or, as a list, the bits of all. */
+static int set_words(struct bounds_source *src, const struct bounds_values *vals,
+		     const struct word *words, bool list, unsigned *out, struct err *err)
 {
-	unsigned bits = 0;
+	unsigned value = 0;
 
+	if (!list && vals->n != 1)
+		return complain(src, err, "only one word goes here");
 	for (size_t i = 0; i < vals->n; i++) {
 		const struct word *w = find_word(words, vals->v[i]);
 
 		if (!w)
 			return unknown_word(src, words, vals->v[i], err);
-		bits |= w->value;
+		value |= w->value;
 	}
-	*out = bits;
-	return 0;
-}
-
-static int set_choice(struct bounds_source *src, const struct bounds_values *vals,
-		      const struct word *words, unsigned *out, struct err *err)
-{
-	const struct word *w = find_word(words, vals->v[0]);
-
-	if (vals->n != 1)
-		return complain(src, err, "only one word goes here");
-	if (!w)
-		return unknown_word(src, words, vals->v[0], err);
-	*out = w->value;
+	*out = value;
 	return 0;
 }
 
@@ -164,13 +153,10 @@ static int set_operations(struct bounds *b, struct bounds_source *src,
 					name);
 		while (at < b->operations.n && b->operations.v[at] != def)
 			at++;
-		if (sign == '+' && at == b->operations.n) {
+		if (sign == '+' && at == b->operations.n)
 			vec_push(&b->operations, def);
-		} else if (sign == '-' && at < b->operations.n) {
-			memmove(b->operations.v + at, b->operations.v + at + 1,
-				(b->operations.n - at - 1) * sizeof(*b->operations.v));
-			b->operations.n--;
-		}
+		else if (sign == '-' && at < b->operations.n)
+			vec_remove(&b->operations, at, 1);
 	}
 	return 0;
 }
@@ -341,60 +327,41 @@ static int set_base(struct bounds *b, struct bounds_source *src, const struct bo
 	return load_into(b, spec, src, err);
 }
 
-#define SET_BITS(fn, words, member)                                                                \
-	static int fn(struct bounds *b, struct bounds_source *src,                                 \
-		      const struct bounds_values *vals, struct err *err)                           \
-	{                                                                                          \
-		return set_bits(src, vals, words, &b->member, err);                                \
-	}
-#define SET_CHOICE(fn, words, member)                                                              \
-	static int fn(struct bounds *b, struct bounds_source *src,                                 \
-		      const struct bounds_values *vals, struct err *err)                           \
-	{                                                                                          \
-		unsigned value = 0;                                                                \
-		int rc = set_choice(src, vals, words, &value, err);                                \
-		if (!rc)                                                                           \
-			b->member = value;                                                         \
-		return rc;                                                                         \
-	}
-
-SET_BITS(set_ranges, range_words, ranges)
-SET_BITS(set_direct_ranges, range_words, direct_ranges)
-SET_BITS(set_falloc_ranges, range_words, falloc_ranges)
-SET_BITS(set_persist, persist_words, persist)
-SET_BITS(set_persist_on, on_words, persist_on)
-SET_BITS(set_last_persist_on, on_words, last_persist_on)
-SET_CHOICE(set_persist_twice, bool_words, persist_twice)
-SET_CHOICE(set_reuse, reuse_words, reuse)
-SET_CHOICE(set_overlap, bool_words, overlap)
-SET_CHOICE(set_durable_setup, bool_words, durable_setup)
+#define WORDS(member_, words_) .words = (words_), .member = offsetof(struct bounds, member_)
 
 static const struct bounds_key {
 	const char *name;
 	bool list; /* takes any number of words; "none" alone empties it */
 	int (*set)(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		   struct err *err);
+	const struct word *words; /* instead: what the member, an unsigned, is made of */
+	size_t member;
 } keys[] = {
-	{ "base", false, set_base },
-	{ "name", false, set_name },
-	{ "length", false, set_length },
-	{ "operations", true, set_operations },
-	{ "files", true, set_files },
-	{ "directories", true, set_directories },
-	{ "ranges", true, set_ranges },
-	{ "direct-ranges", true, set_direct_ranges },
-	{ "falloc-ranges", true, set_falloc_ranges },
-	{ "falloc-modes", true, set_falloc_modes },
-	{ "sizes", true, set_sizes },
-	{ "xattrs", true, set_xattrs },
-	{ "persist", true, set_persist },
-	{ "persist-on", true, set_persist_on },
-	{ "last-persist-on", true, set_last_persist_on },
-	{ "persist-twice", false, set_persist_twice },
-	{ "reuse", false, set_reuse },
-	{ "overlap", false, set_overlap },
-	{ "durable-setup", false, set_durable_setup },
+	{ "base", false, .set = set_base },
+	{ "name", false, .set = set_name },
+	{ "length", false, .set = set_length },
+	{ "operations", true, .set = set_operations },
+	{ "files", true, .set = set_files },
+	{ "directories", true, .set = set_directories },
+	{ "ranges", true, WORDS(ranges, range_words) },
+	{ "direct-ranges", true, WORDS(direct_ranges, range_words) },
+	{ "falloc-ranges", true, WORDS(falloc_ranges, range_words) },
+	{ "falloc-modes", true, .set = set_falloc_modes },
+	{ "sizes", true, .set = set_sizes },
+	{ "xattrs", true, .set = set_xattrs },
+	{ "persist", true, WORDS(persist, persist_words) },
+	{ "persist-on", true, WORDS(persist_on, on_words) },
+	{ "last-persist-on", true, WORDS(last_persist_on, on_words) },
+	{ "persist-twice", false, WORDS(persist_twice, bool_words) },
+	{ "reuse", false, WORDS(reuse, reuse_words) },
+	{ "overlap", false, WORDS(overlap, bool_words) },
+	{ "durable-setup", false, WORDS(durable_setup, bool_words) },
 };
+
+static unsigned *member_of(const struct bounds *b, const struct bounds_key *key)
+{
+	return (unsigned *)((char *)b + key->member);
+}
 
 static int parse_line(struct bounds *b, char *line, struct bounds_source *src, struct err *err)
 {
@@ -416,14 +383,16 @@ static int parse_line(struct bounds *b, char *line, struct bounds_source *src, s
 	}
 	if (!n)
 		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		if (!streq(keys[i].name, words[0]))
+	for (const struct bounds_key *k = keys; k < keys + ARRAY_SIZE(keys); k++) {
+		if (!streq(k->name, words[0]))
 			continue;
 		if (n == 1)
 			return complain(src, err, "%s needs a value", words[0]);
-		bool none = keys[i].list && n == 2 && streq(words[1], "none");
-		return keys[i].set(b, src, &(struct bounds_values){ words + 1, none ? 0 : n - 1 },
-				   err);
+		bool none = k->list && n == 2 && streq(words[1], "none");
+		struct bounds_values vals = { words + 1, none ? 0 : n - 1 };
+
+		return k->set ? k->set(b, src, &vals, err)
+			      : set_words(src, &vals, k->words, k->list, member_of(b, k), err);
 	}
 	auto_strbuf list = STRBUF_INIT;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
@@ -476,14 +445,11 @@ static int load_into(struct bounds *b, const char *spec, const struct bounds_sou
 	auto_strbuf text = STRBUF_INIT;
 	struct err why = ERR_INIT;
 	int rc = io_slurp(spec, BOUNDS_FILE_MAX, &text, &why);
-	if (rc == -ENOENT && from && !strchr(spec, '/'))
-		return complain(from, err,
-				"'%.100s' is neither a named set (outage gen --list) nor a file",
-				spec);
-	if (rc == -ENOENT && !strchr(spec, '/'))
-		return err_set(err, rc,
-			       "'%.100s' is neither a named set (outage gen --list) nor a file",
-			       spec);
+	if (rc == -ENOENT && !strchr(spec, '/')) {
+		err_clear(&why);
+		err_set(&why, rc, "'%.100s' is neither a named set (outage gen --list) nor a file",
+			spec);
+	}
 	if (rc)
 		return from ? complain(from, err, "%s", why.msg) : err_set(err, rc, "%s", why.msg);
 	return parse_text(b, strbuf_str(&text), text.len, &src, err);
@@ -532,13 +498,25 @@ int bounds_load(const char *spec, struct bounds *out, struct err *err)
 	return rc ? rc : check(out, spec, err);
 }
 
-static void print_bits(struct strbuf *out, const char *key, const struct word *words, unsigned bits)
+/* The keys from FIRST to LAST. */
+static void print_words(const struct bounds *b, const char *first, const char *last,
+			struct strbuf *out)
 {
-	strbuf_adds(out, key);
-	for (const struct word *w = words; w->name; w++)
-		if (bits & w->value)
-			strbuf_addf(out, " %s", w->name);
-	strbuf_adds(out, bits ? "\n" : " none\n");
+	const struct bounds_key *k = keys;
+
+	while (!streq(k->name, first))
+		k++;
+	for (;; k++) {
+		unsigned value = *member_of(b, k);
+
+		strbuf_adds(out, k->name);
+		for (const struct word *w = k->words; w->name; w++)
+			if (k->list ? value & w->value : value == w->value)
+				strbuf_addf(out, " %s", w->name);
+		strbuf_adds(out, k->list && !value ? " none\n" : "\n");
+		if (streq(k->name, last))
+			return;
+	}
 }
 
 void bounds_print(const struct bounds *b, struct strbuf *out)
@@ -546,30 +524,21 @@ void bounds_print(const struct bounds *b, struct strbuf *out)
 	strbuf_addf(out, "name %s\nlength %u\noperations", b->name, b->length);
 	for (size_t i = 0; i < b->operations.n; i++)
 		strbuf_addf(out, " %s", b->operations.v[i]->name);
-	if (b->files.n)
-		strbuf_adds(out, "\nfiles");
 	for (size_t i = 0; i < b->files.n; i++)
-		strbuf_addf(out, " %s", b->files.v[i]);
+		strbuf_addf(out, "%s %s", i ? "" : "\nfiles", b->files.v[i]);
 	strbuf_adds(out, "\ndirectories");
 	for (size_t i = 0; i < b->directories.n; i++)
 		strbuf_addf(out, " %s", b->directories.v[i]);
 	strbuf_adds(out, b->directories.n ? "\n" : " none\n");
-	print_bits(out, "ranges", range_words, b->ranges);
-	print_bits(out, "direct-ranges", range_words, b->direct_ranges);
-	print_bits(out, "falloc-ranges", range_words, b->falloc_ranges);
+	print_words(b, "ranges", "falloc-ranges", out);
 	for (size_t i = 0; i < b->falloc_modes.n; i++)
 		strbuf_addf(out, "%s %s", i ? "" : "falloc-modes", b->falloc_modes.v[i].text);
 	strbuf_adds(out, b->falloc_modes.n ? "\n" : "");
 	for (size_t i = 0; i < b->sizes.n; i++)
-		strbuf_addf(out, "%s %llu", i ? "" : "sizes", (unsigned long long)b->sizes.v[i]);
+		strbuf_addf(out, "%s %llu", i ? "" : "sizes", llu(b->sizes.v[i]));
 	strbuf_adds(out, b->sizes.n ? "\n" : "");
 	for (size_t i = 0; i < b->xattrs.n; i++)
 		strbuf_addf(out, "%s %s", i ? "" : "xattrs", b->xattrs.v[i]);
 	strbuf_adds(out, b->xattrs.n ? "\n" : "");
-	print_bits(out, "persist", persist_words, b->persist);
-	print_bits(out, "persist-on", on_words, b->persist_on);
-	print_bits(out, "last-persist-on", on_words, b->last_persist_on);
-	strbuf_addf(out, "persist-twice %s\nreuse %s\noverlap %s\ndurable-setup %s\n",
-		    b->persist_twice ? "yes" : "no", reuse_words[b->reuse].name,
-		    b->overlap ? "yes" : "no", b->durable_setup ? "yes" : "no");
+	print_words(b, "persist", "durable-setup", out);
 }

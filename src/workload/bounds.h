@@ -67,10 +67,11 @@ struct bounds {
 	unsigned persist;	  /* bits 1 << enum persist_kind; 0: none is added */
 	unsigned persist_on;	  /* enum persist_on */
 	unsigned last_persist_on; /* the same after the last operation */
-	bool persist_twice; /* the last operation may be followed by two, if one before had none */
-	enum reuse reuse;
-	bool overlap;	    /* data operations that follow each other act on one file */
-	bool durable_setup; /* needs of the first operation are synced before it */
+	/* yes (1) or no: the last operation may be followed by two, if one before had none */
+	unsigned persist_twice;
+	unsigned reuse;		/* enum reuse */
+	unsigned overlap;	/* yes or no: data operations in a row act on one file */
+	unsigned durable_setup; /* yes or no: needs of the first operation are synced before it */
 	struct arena arena;
 };
 

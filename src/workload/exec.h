@@ -29,7 +29,7 @@ struct exec_env {
 	void *ctx;
 	/* Unmounts and mounts again; gives the new root, which the exec does not own. */
 	int (*remount)(void *ctx, int *root);
-	int (*drop_caches)(void *ctx);
+	int (*drop_caches)(void *ctx); /* of this machine: exec_drop_here() */
 	/* `sync` really is sync(2); else it is syncfs on the root, and others are left alone. */
 	bool global_sync;
 	/* Commands of `shell` are run. The commands' effects are not kept to the root: see E1. */
@@ -69,6 +69,8 @@ int exec_handle_fd(struct exec *x, const char *name);
 void exec_set_handle(struct exec *x, const char *name, int fd);
 int exec_close_handle(struct exec *x, const char *name);
 void exec_close_all(struct exec *x);
+/* Drops the caches of this machine, for struct exec_env. */
+int exec_drop_here(void *ctx);
 /* `len` bytes of this operation's content for `offset`, aligned; NULL if there is no memory. */
 unsigned char *exec_content(struct exec *x, uint64_t offset, size_t len);
 unsigned char *exec_buffer(struct exec *x, size_t len);

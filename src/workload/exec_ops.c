@@ -15,6 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/fd_path.h"
 #include "base/proc.h"
 #include "workload/exec.h"
 
@@ -43,6 +44,14 @@ static void opened_close(struct exec_file *o)
 }
 
 #define auto_opened __attribute__((cleanup(opened_close))) struct exec_file
+
+/* What a call gives for the file `fd`, which the first argument names. */
+#define ON_FILE(x, op, flags, call)                                                                \
+	({                                                                                         \
+		auto_opened opened_ = open_arg((x), &(op)->args[0], (flags));                      \
+		int fd = opened_.fd;                                                               \
+		fd < 0 ? fd : result(call);                                                        \
+	})
 
 static int sync_flags(const struct arg *flags)
 {
@@ -310,19 +319,14 @@ int64_t exec_read(struct exec *x, const struct op *op)
 
 int64_t exec_truncate(struct exec *x, const struct op *op)
 {
-	auto_opened o = open_arg(x, &op->args[0], O_WRONLY);
-
-	return o.fd < 0 ? o.fd : result(ftruncate(o.fd, (off_t)op->args[1].num));
+	return ON_FILE(x, op, O_WRONLY, ftruncate(fd, (off_t)op->args[1].num));
 }
 
 int64_t exec_falloc(struct exec *x, const struct op *op)
 {
-	auto_opened o = open_arg(x, &op->args[0], O_WRONLY);
-
-	if (o.fd < 0)
-		return o.fd;
-	return result(fallocate(o.fd, (int)op->args[1].num, (off_t)op->args[2].num,
-				(off_t)op->args[3].num));
+	return ON_FILE(x, op, O_WRONLY,
+		       fallocate(fd, (int)op->args[1].num, (off_t)op->args[2].num,
+				 (off_t)op->args[3].num));
 }
 
 /* Where a copy goes; not made if there is nothing to copy, whose error it then takes over. */
@@ -358,60 +362,45 @@ int64_t exec_reflink(struct exec *x, const struct op *op)
 
 int64_t exec_setxattr(struct exec *x, const struct op *op)
 {
-	auto_opened o = open_arg(x, &op->args[0], O_RDONLY | O_NONBLOCK);
 	const char *value = op->args[2].text;
 
-	if (o.fd < 0)
-		return o.fd;
-	return result(
-		fsetxattr(o.fd, op->args[1].text, value, strlen(value), (int)op->args[3].num));
+	return ON_FILE(x, op, O_RDONLY | O_NONBLOCK,
+		       fsetxattr(fd, op->args[1].text, value, strlen(value), (int)op->args[3].num));
 }
 
 int64_t exec_removexattr(struct exec *x, const struct op *op)
 {
-	auto_opened o = open_arg(x, &op->args[0], O_RDONLY | O_NONBLOCK);
-
-	return o.fd < 0 ? o.fd : result(fremovexattr(o.fd, op->args[1].text));
+	return ON_FILE(x, op, O_RDONLY | O_NONBLOCK, fremovexattr(fd, op->args[1].text));
 }
 
 int64_t exec_chmod(struct exec *x, const struct op *op)
 {
-	auto_opened o = open_arg(x, &op->args[0], O_RDONLY | O_NONBLOCK);
-
-	return o.fd < 0 ? o.fd : result(fchmod(o.fd, (mode_t)op->args[1].num));
+	return ON_FILE(x, op, O_RDONLY | O_NONBLOCK, fchmod(fd, (mode_t)op->args[1].num));
 }
 
 int64_t exec_chown(struct exec *x, const struct op *op)
 {
-	auto_opened o = open_arg(x, &op->args[0], O_PATH);
-
-	if (o.fd < 0)
-		return o.fd;
-	return result(
-		fchownat(o.fd, "", (uid_t)op->args[1].num, (gid_t)op->args[2].num, AT_EMPTY_PATH));
+	return ON_FILE(
+		x, op, O_PATH,
+		fchownat(fd, "", (uid_t)op->args[1].num, (gid_t)op->args[2].num, AT_EMPTY_PATH));
 }
 
 int64_t exec_utimens(struct exec *x, const struct op *op)
 {
-	auto_opened o = open_arg(x, &op->args[0], O_RDONLY | O_NONBLOCK);
 	struct timespec times[2] = { { .tv_sec = (time_t)op->args[1].num },
 				     { .tv_sec = (time_t)op->args[2].num } };
 
-	return o.fd < 0 ? o.fd : result(futimens(o.fd, times));
+	return ON_FILE(x, op, O_RDONLY | O_NONBLOCK, futimens(fd, times));
 }
 
 int64_t exec_fsync(struct exec *x, const struct op *op)
 {
-	auto_opened o = open_arg(x, &op->args[0], O_RDONLY | O_NONBLOCK);
-
-	return o.fd < 0 ? o.fd : result(fsync(o.fd));
+	return ON_FILE(x, op, O_RDONLY | O_NONBLOCK, fsync(fd));
 }
 
 int64_t exec_fdatasync(struct exec *x, const struct op *op)
 {
-	auto_opened o = open_arg(x, &op->args[0], O_RDONLY | O_NONBLOCK);
-
-	return o.fd < 0 ? o.fd : result(fdatasync(o.fd));
+	return ON_FILE(x, op, O_RDONLY | O_NONBLOCK, fdatasync(fd));
 }
 
 int64_t exec_syncfs(struct exec *x, const struct op *op)
@@ -432,13 +421,10 @@ int64_t exec_sync(struct exec *x, const struct op *op)
 
 int64_t exec_sync_file_range(struct exec *x, const struct op *op)
 {
-	auto_opened o = open_arg(x, &op->args[0], O_RDONLY);
-
-	if (o.fd < 0)
-		return o.fd;
-	return result(sync_file_range(o.fd, (off_t)op->args[1].num, (off_t)op->args[2].num,
-				      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-					      SYNC_FILE_RANGE_WAIT_AFTER));
+	return ON_FILE(x, op, O_RDONLY,
+		       sync_file_range(fd, (off_t)op->args[1].num, (off_t)op->args[2].num,
+				       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+					       SYNC_FILE_RANGE_WAIT_AFTER));
 }
 
 int64_t exec_remount(struct exec *x, const struct op *op)
@@ -460,14 +446,13 @@ int64_t exec_drop_caches(struct exec *x, const struct op *op)
 int64_t exec_shell(struct exec *x, const struct op *op)
 {
 	const char *argv[] = { "/bin/sh", "-c", op->args[0].text, NULL };
-	char root[32];
-	struct proc_opts how = { .argv = argv, .cwd = root, .merge_stderr = true };
+	struct fd_path root = fd_path(x->root);
+	struct proc_opts how = { .argv = argv, .cwd = root.text, .merge_stderr = true };
 	struct proc_result res;
 	struct err err = ERR_INIT;
 
 	if (!x->env.shell)
 		return -EOPNOTSUPP;
-	snprintf(root, sizeof(root), "/proc/self/fd/%d", x->root);
 	umask(022); /* as commands expect; our caller sets it back */
 	int rc = proc_run(&how, &res, &err);
 	if (rc)

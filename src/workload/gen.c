@@ -633,6 +633,6 @@ int gen_name_index(const struct gen *g, const char *name, uint64_t *index, struc
 	if (*index >= g->count)
 		return err_set(err, -ERANGE,
 			       "%.*s has %llu workloads, numbered from 0; there is no %s",
-			       (int)(n - 1), prefix, (unsigned long long)g->count, name + n);
+			       (int)(n - 1), prefix, llu(g->count), name + n);
 	return 0;
 }

@@ -36,13 +36,13 @@ static names_t candidates(const struct builder *s, const struct arg_def *arg)
 	switch (arg->role) {
 	case ROLE_NEW_DIR:
 	case ROLE_GONE_DIR:
-		return gen_pool_dirs(s->p);
+		return gen_pool_names(s->p, true);
 	case ROLE_OBJECT:
 	case ROLE_FROM:
 	case ROLE_TO:
-		return gen_pool_files(s->p) | gen_pool_dirs(s->p);
+		return gen_pool_names(s->p, false) | gen_pool_names(s->p, true);
 	default:
-		return gen_pool_files(s->p);
+		return gen_pool_names(s->p, false);
 	}
 }
 

@@ -96,24 +96,14 @@ void gen_pool_init(struct gen_pool *p, const struct bounds *b, struct arena *are
 		}
 }
 
-names_t gen_pool_files(const struct gen_pool *p)
+names_t gen_pool_names(const struct gen_pool *p, bool dirs)
 {
-	names_t files = 0;
+	names_t names = 0;
 
 	for (unsigned i = 1; i < p->n; i++)
-		if (!p->name[i].is_dir)
-			files |= name_bit(i);
-	return files;
-}
-
-names_t gen_pool_dirs(const struct gen_pool *p)
-{
-	names_t dirs = 0;
-
-	for (unsigned i = 1; i < p->n; i++)
-		if (p->name[i].is_dir)
-			dirs |= name_bit(i);
-	return dirs;
+		if (p->name[i].is_dir == dirs)
+			names |= name_bit(i);
+	return names;
 }
 
 /* ---- the world ---- */
@@ -349,40 +339,34 @@ struct extent {
 /* Numbers for a class of range, given the size of the file. */
 static struct extent place(const struct gen_choice *c, uint32_t size)
 {
-	uint32_t page = PAGE;
-	uint32_t end = c->direct ? (size + page - 1) / page * page : size;
+	/* Where it begins, from the start or the end of the file; direct I/O has whole pages. */
+	static const struct {
+		bool from_end;
+		int offset;
+		uint32_t len;
+	} ranges[2][RANGE_COUNT] = {
+		{ [RANGE_APPEND] = { true, 0, 4096 },
+		  [RANGE_START] = { false, 0, 5000 },
+		  [RANGE_MIDDLE] = { false, 8000, 4096 },
+		  [RANGE_END] = { true, -5000, 5000 },
+		  [RANGE_EXTEND] = { true, -2000, 5000 },
+		  [RANGE_BEYOND] = { true, 10000, 4096 } },
+		{ [RANGE_APPEND] = { true, 0, 2 * PAGE },
+		  [RANGE_START] = { false, 0, 2 * PAGE },
+		  [RANGE_MIDDLE] = { false, PAGE, 2 * PAGE },
+		  [RANGE_END] = { true, -2 * PAGE, 2 * PAGE },
+		  [RANGE_EXTEND] = { true, -PAGE, 2 * PAGE },
+		  [RANGE_BEYOND] = { true, 2 * PAGE, 2 * PAGE } },
+	};
+	int64_t end = c->direct ? (size + PAGE - 1) / PAGE * PAGE : size, at;
+	uint32_t len = ranges[c->direct][c->range].len;
 
 	if (gen_choice_shifts(c))
-		return (struct extent){ page, page };
-	if (c->direct)
-		switch ((enum range)c->range) {
-		case RANGE_START:
-			return (struct extent){ 0, 2 * page };
-		case RANGE_MIDDLE:
-			return (struct extent){ page, 2 * page };
-		case RANGE_END:
-			return (struct extent){ end > 2 * page ? end - 2 * page : 0, 2 * page };
-		case RANGE_EXTEND:
-			return (struct extent){ end > page ? end - page : 0, 2 * page };
-		case RANGE_BEYOND:
-			return (struct extent){ end + 2 * page, 2 * page };
-		default:
-			return (struct extent){ end, 2 * page };
-		}
-	switch ((enum range)c->range) {
-	case RANGE_START:
-		return (struct extent){ 0, 5000 };
-	case RANGE_MIDDLE:
-		return (struct extent){ 8000, 4096 };
-	case RANGE_END:
-		return (struct extent){ size > 5000 ? size - 5000 : 0, size > 5000 ? 5000 : size };
-	case RANGE_EXTEND:
-		return (struct extent){ size > 2000 ? size - 2000 : 0, 5000 };
-	case RANGE_BEYOND:
-		return (struct extent){ size + 10000, 4096 };
-	default:
-		return (struct extent){ size, 4096 };
-	}
+		return (struct extent){ PAGE, PAGE };
+	at = (ranges[c->direct][c->range].from_end ? end : 0) + ranges[c->direct][c->range].offset;
+	if (c->range == RANGE_END && !c->direct)
+		len = min(size, len);
+	return (struct extent){ (uint32_t)max(at, (int64_t)0), len };
 }
 
 static void grow(struct gen_node *node, uint32_t size)

@@ -36,8 +36,7 @@ struct gen_pool {
 };
 
 void gen_pool_init(struct gen_pool *p, const struct bounds *b, struct arena *arena);
-names_t gen_pool_files(const struct gen_pool *p);
-names_t gen_pool_dirs(const struct gen_pool *p); /* without the root */
+names_t gen_pool_names(const struct gen_pool *p, bool dirs); /* files or dirs, without the root */
 
 /* ---- the world ---- */
 

@@ -261,7 +261,7 @@ static int parse_number(const struct line *l, const struct word_token *word,
 	if (rc || *out > limit)
 		return complain(l, word->column, err,
 				"%s is %.40s, more than %llu, the most that %s takes", def->name,
-				word->text, (unsigned long long)limit, op->name);
+				word->text, llu(limit), op->name);
 	return 0;
 }
 
@@ -404,7 +404,7 @@ static int check_ranges(const struct line *l, const struct op *op, struct err *e
 		if (args[i].kind == ARG_OFFSET && args[i + 1].kind == ARG_SIZE &&
 		    op->args[i].num + op->args[i + 1].num > OP_OFFSET_MAX)
 			return complain(l, 1, err, "the range ends beyond %llu",
-					(unsigned long long)OP_OFFSET_MAX);
+					llu(OP_OFFSET_MAX));
 	return 0;
 }
 

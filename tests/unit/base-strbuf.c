@@ -20,6 +20,11 @@ static void test_add(void)
 	is_u(sb.len, 10, "its length");
 	strbuf_cut(&sb, 3);
 	is_s(strbuf_str(&sb), "one", "cut");
+	strbuf_drop(&sb, 0);
+	strbuf_drop(&sb, 2);
+	is_s(strbuf_str(&sb), "e", "dropped");
+	strbuf_drop(&sb, 1);
+	strbuf_adds(&sb, "one");
 	strbuf_add(&sb, "a\0b", 3);
 	ok(sb.len == 6 && memcmp(sb.buf, "onea\0b", 7) == 0, "zero bytes are bytes");
 	strbuf_clear(&sb);

@@ -41,6 +41,31 @@ static void test_vec(void)
 	ok(!v.v && !v.n && !v.cap, "released");
 }
 
+DEFINE_ORDER(by_value, int, order(*a, *b))
+DEFINE_ORDER(by_x_down, struct point, order(b->x, a->x) ?: order(a->y, b->y))
+
+static void test_order(void)
+{
+	auto_vec struct vec_of(int) v = { 0 };
+	auto_vec struct vec_of(struct point) points = { 0 };
+
+	vec_sort(&v, by_value);
+	vec_sort_unique(&v, by_value);
+	is_u(first_where(i, v.n, true), 0, "none is sorted, and has no first");
+	for (int i = 0; i < 9; i++)
+		vec_push(&v, i * 7 % 5);
+	vec_sort_unique(&v, by_value);
+	ok(v.n == 5 && v.v[0] == 0 && vec_last(&v) == 4, "sorted, each once");
+	is_u(first_where(i, v.n, v.v[i] >= 3), 3, "the first of those that are large");
+	is_u(first_where(i, v.n, v.v[i] >= 9), 5, "of which there may be none");
+	vec_remove(&v, 1, 2);
+	ok(v.n == 3 && v.v[0] == 0 && v.v[1] == 3 && v.v[2] == 4, "two are taken out");
+	for (int i = 0; i < 4; i++)
+		vec_push(&points, (struct point){ i / 2, -i });
+	vec_sort(&points, by_x_down);
+	ok(points.v[0].y == -3 && points.v[1].y == -2 && points.v[3].y == 0, "by two members");
+}
+
 static void test_arena(void)
 {
 	auto_arena a = ARENA_INIT;
@@ -130,6 +155,7 @@ static void test_util(void)
 int main(void)
 {
 	test_vec();
+	test_order();
 	test_arena();
 	test_arena_reuse();
 	test_util();
