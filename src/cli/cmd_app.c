@@ -10,6 +10,7 @@
 #include "app/app_recovery.h"
 #include "app/app_run.h"
 #include "app/app_words.h"
+#include "base/below.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/signals.h"
@@ -749,13 +750,12 @@ static int make_run(struct app *a, struct err *err)
 static void discard(const struct app *a)
 {
 	auto_free char *run = xasprintf("%s/" CASE_RUN, a->run.dir);
+	struct err ignored = ERR_INIT;
 
 	unlink(run);
-	for (const char *const *name = app_kind.made; *name; name++) {
-		auto_free char *path = xasprintf("%s/%s", a->run.dir, *name);
-
-		app_remove(path);
-	}
+	for (const char *const *name = app_kind.made; *name; name++)
+		if (below_remove(a->run.dir, *name, &ignored))
+			log_debug("%s", ignored.msg);
 	auto_free char *findings = xasprintf("%s/findings", a->run.dir);
 	rmdir(findings);
 	rmdir(a->run.dir); /* if it was there before, there may be more in it */
