@@ -312,7 +312,8 @@ bool proc_stat(pid_t pid, struct proc_stat *out)
 	enum { KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD, since 2.6 */
 	char path[64];
 	auto_strbuf text = STRBUF_INIT;
-	unsigned long flags;
+	unsigned long flags, user, system;
+	long ended_user, ended_system;
 	int parent;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
@@ -321,12 +322,15 @@ bool proc_stat(pid_t pid, struct proc_stat *out)
 	/* The name, in parentheses, may hold anything. */
 	const char *p = strrchr(strbuf_str(&text), ')');
 	if (!p || sscanf(p,
-			 ") %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+			 ") %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %*d "
 			 "%*d %llu",
-			 &out->state, &parent, &flags, &out->started) != 4)
+			 &out->state, &parent, &flags, &user, &system, &ended_user, &ended_system,
+			 &out->started) != 8)
 		return false;
 	out->parent = parent;
 	out->kernel = flags & KERNEL_THREAD;
+	out->ran = user + system;
+	out->ended_ran = (unsigned long)(ended_user + ended_system);
 	return true;
 }
 

@@ -45,6 +45,8 @@ struct proc_stat {
 	pid_t parent;
 	bool kernel;		    /* a thread of the kernel */
 	unsigned long long started; /* in ticks since boot: with its number, an identity */
+	unsigned long ran;	    /* in ticks, with its threads that have ended */
+	unsigned long ended_ran;    /* the same of children that ended and were waited for */
 };
 
 /* False if there is none. */

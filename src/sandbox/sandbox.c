@@ -190,13 +190,14 @@ static bool own_proc(const struct sandbox_opts *o)
  * Whether the command has had its time. On a busy machine the time in which it waited for a
  * processor does not count, if this /proc tells of it: that of another namespace has other numbers.
  */
-static bool out_of_time(const struct start *s, struct patience *p, pid_t shell, uint64_t timeout_ms)
+static bool out_of_time(const struct start *s, struct patience *p, uint64_t timeout_ms)
 {
 	uint64_t limit_ns = timeout_ms * 1000000;
 
 	if (getpid() == 1 && !s->notes_moved)
 		return util_now_ns() - p->since_ns >= limit_ns;
-	return patience_ends(p, shell, limit_ns);
+	/* Orphans of the command are children of the keeper. */
+	return patience_ends(p, getpid(), limit_ns);
 }
 
 /* Runs the command, and ends what it left. Whether it could be started. */
@@ -214,8 +215,7 @@ static bool keep_one(const struct start *s, uint64_t timeout_ms, struct sandbox_
 	if (shell < 0)
 		return false;
 	patience_renew(&patience);
-	while (!(ended = reap(shell, &told->status)) &&
-	       !out_of_time(s, &patience, shell, timeout_ms))
+	while (!(ended = reap(shell, &told->status)) && !out_of_time(s, &patience, timeout_ms))
 		wait_until(now_ms() + look_ms);
 	told->hung = !ended;
 	for (grace = now_ms() + GRACE_MS; ended && any_left() && now_ms() < grace;) {

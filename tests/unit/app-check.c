@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -327,6 +328,9 @@ static const struct expected cases[] = {
 	{ "sleep 1000", CHECK_HUNG, 0, false, false, "", "one that hangs" },
 	{ "trap '' TERM HUP INT; sleep 1000 & wait; sleep 1000", CHECK_HUNG, 0, false, false, "",
 	  "one that does not want to end" },
+	{ "while :; do (:); done", CHECK_HUNG, 0, false, false, "", "one that forks for ever" },
+	{ "echo 'sh ./again &' >again; sh ./again; sleep 1000", CHECK_HUNG, 0, false, false, "",
+	  "and one whose processes are orphans" },
 	{ "sleep 1000 & exit 0", CHECK_PASSED, 0, true, false, "", "one that leaves a process" },
 	{ "setsid sh -c 'setsid sleep 1000 & sleep 1000' >/dev/null 2>&1 & exit 1", CHECK_FAILED, 1,
 	  true, false, "", "and one of another session" },
@@ -367,6 +371,16 @@ static void test_words(void)
 	ok(one && streq(one[0], "/a") && !one[1], "a path alone");
 }
 
+/* Of processors, by all that we waited for. */
+static uint64_t used_ms(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_CHILDREN, &u);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+}
+
 static bool check_case(const struct expected *x, const struct sandbox_opts *base, struct place *p,
 		       const struct reffs_state *s)
 {
@@ -374,6 +388,7 @@ static bool check_case(const struct expected *x, const struct sandbox_opts *base
 	struct check_result r = { 0 };
 	struct err err = ERR_INIT;
 	auto_strbuf words = STRBUF_INIT;
+	uint64_t used = used_ms();
 	bool good;
 
 	o.command = x->command;
@@ -383,6 +398,11 @@ static bool check_case(const struct expected *x, const struct sandbox_opts *base
 		return false;
 	}
 	r.filled = place_is_full(p);
+	used = used_ms() - used;
+	if (x->end == CHECK_HUNG && used > 3 * HANGS_MS) {
+		printf("# %s: was given %llu ms of processors\n", x->name, llu(used));
+		return false;
+	}
 	good = r.end == x->end && r.left_processes == x->left && r.filled == x->filled &&
 	       (r.end == CHECK_KILLED ? r.signal : r.exit_code) == x->code &&
 	       (!x->output || streq(strbuf_str(&r.output), x->output)) &&
