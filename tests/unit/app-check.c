@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "app/checkers.h"
+#include "app/judge.h"
 #include "sandbox/no_shell.h"
 #include "base/io.h"
 #include "base/proc.h"
@@ -419,6 +420,52 @@ static bool check_case(const struct expected *x, const struct sandbox_opts *base
 	return good;
 }
 
+/* What a judge asks, and what is taken for the answer. */
+static const struct asked {
+	const char *restart, *check, *query;
+	bool fails;
+	const char *said;
+} asked[] = {
+	{ "yes | head -c 20000000", NULL, "echo q", false, "q\n" }, /* there is no room for that */
+	{ "echo r; exit 4", NULL, "echo q", true, "outage: the restart ended with status 4\nr\n" },
+	{ "echo r", NULL, "echo q; echo e >&2; exit 3", true, "q\ne\n" },
+	{ "echo r; echo e >&2", "echo c; echo d >&2; exit 3", NULL, true, "c\nd\n" },
+	{ "echo r", "echo c; echo d >&2", NULL, false, "c\nd\n" },
+	{ NULL, NULL, "echo q; echo e >&2; exit 3", true, "q\ne\n" },
+	{ NULL, NULL, "echo q; yes | head -c 20000000 >&2", false, "q\n" },
+};
+
+static bool asked_case(const struct asked *x, const struct sandbox_opts *base, struct place *p,
+		       const struct reffs_state *s)
+{
+	const struct app_plan plan = { .restart = (char *)(uintptr_t)x->restart,
+				       .check = (char *)(uintptr_t)x->check,
+				       .query = (char *)(uintptr_t)x->query };
+	const struct words none = { 0 };
+	struct sandbox_opts o = *base;
+	struct check_result r = { 0 };
+	struct verdict v = { 0 };
+	struct err err = ERR_INIT;
+	struct judge j;
+
+	judge_init(&j, &plan, &none, NULL);
+	o.command = j.command;
+	o.errors_apart = j.errors_apart;
+	o.timeout_ms = ENDS_MS;
+	bool good = !place_put(p, s, &err) && !check_run(&o, 17, "", 0, &r, &err);
+	r.filled = place_is_full(p);
+	if (good)
+		judge_verdict(&j, 0, &r, &v);
+	good = good && !v.error && v.fails == x->fails && streq(strbuf_str(&v.said), x->said);
+	if (!good)
+		printf("# %s; %s: %s%s, %s\n", x->restart, x->check ? x->check : x->query, err.msg,
+		       v.seen ? v.seen : "passed", strbuf_str(&v.said));
+	verdict_release(&v);
+	check_result_release(&r);
+	judge_release(&j);
+	return !place_clear(p, &err) && good;
+}
+
 static int check_all(struct fixture *f, bool no_namespace, bool user)
 {
 	struct place_opts place = {
@@ -441,6 +488,8 @@ static int check_all(struct fixture *f, bool no_namespace, bool user)
 				  .no_namespace = no_namespace };
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		wrong += !check_case(&cases[i], &o, p, f->h.before);
+	for (size_t i = 0; i < ARRAY_SIZE(asked); i++)
+		wrong += !asked_case(&asked[i], &o, p, f->h.before);
 	place_free(p);
 	return wrong != 0;
 }
