@@ -35,7 +35,7 @@ struct pm_outcome {
 	bool kept;    /* there may be findings, also after an error */
 	bool untried; /* not even one crash state was checked */
 	struct pm_summary summary;
-	uint64_t recovery_ways;
+	uint64_t recovery_ways, recovery_resized;
 	double media_left_out, recovery_left_out;
 	char error[512]; /* the first of summary.errors */
 };

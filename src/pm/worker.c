@@ -133,14 +133,21 @@ static int add_changed(void *ctx, uint64_t page, const unsigned char *a, const u
 	return 0;
 }
 
-/* Describes what the commands did to the file: this is what they do to recover. */
+/*
+ * Describes what the commands did to the file: this is what they do to recover. The model knows no
+ * sizes: states in which the file has another one cannot be told, and are counted.
+ */
 static void describe_change(struct pm_worker *w, const struct crash_state *s, struct pm_message *m)
 {
 	auto_image now = IMAGE_INIT;
 	struct changed x = { 0 };
 
-	if (image_load_file(w->o->run->plan.file, &now, NULL) || now.size != s->image.size)
+	if (image_load_file(w->o->run->plan.file, &now, NULL))
 		return;
+	if (now.size != s->image.size) {
+		m->tally.resized = ++w->tally.resized;
+		return;
+	}
 	(void)!image_diff(&s->image, &now, add_changed, &x);
 	m->changed = x.any && hashset_insert(&w->changes, x.what);
 	m->change = x.what;
