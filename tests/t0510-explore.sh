@@ -66,10 +66,16 @@ check 'the majority is not with the mutant' tries 1 -t mutant:errno -r reffs -r 
 check 'a mutant among the references is named' tries 1 -t reffs -r mutant:errno -r reffs --time 800s --findings 1
 check 'as the one at fault' grep -q 'a reference is at fault' kept/findings/1-0/problems
 
-check 'what never returns is a finding' tries 1 -t mutant:hang --hang-after 10s --time 800s
-check 'with the operation that hangs' grep -q '	.*last operation begun was link' kept/findings/*/problems
+hangs() {
+	tries 1 -t mutant:hang --hang-after "${seconds}s" --time 800s &&
+		grep -q '	.*last operation begun was link' kept/findings/*/problems
+}
+check 'what never returns is a finding, with the operation that hangs' with_time 10 hangs
 check 'and the operations before it' grep -q '^link' kept/findings/999000-0/workload
-check 'what starts a guest does not hang' tries 0 -t mutant:boots --order walk --limit 3000 --hang-after 6s
+boots() {
+	OUTAGE_BOOT=$((2 * seconds)) tries 0 -t mutant:boots --order walk --limit 3000 --hang-after "${seconds}s"
+}
+check 'what starts a guest does not hang' with_time 6 boots
 
 check 'what does not show again is kept' tries 1 -t mutant:once --order walk --time 800s --findings 1
 check 'and marked so' grep -q '^shown 0 of 3' kept/findings/1-0/case
