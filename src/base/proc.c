@@ -332,10 +332,7 @@ bool proc_stat(pid_t pid, struct proc_stat *out)
 
 static bool contains(const struct proc_list *list, pid_t pid)
 {
-	for (size_t i = 0; i < list->n; i++)
-		if (list->v[i] == pid)
-			return true;
-	return false;
+	return any_of(i, list->n, list->v[i] == pid);
 }
 
 /* One pass over all processes: those whose parent is in the list. True if some were added. */

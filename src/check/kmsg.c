@@ -176,10 +176,7 @@ static void claim(struct kmsg *k, uint64_t seq)
 
 static bool is_claimed(const struct kmsg *k, uint64_t seq)
 {
-	for (size_t i = 0; k->shared && i < KMSG_CLAIMS; i++)
-		if (atomic_load(&k->shared->claims[i]) == seq + 1)
-			return true;
-	return false;
+	return k->shared && any_of(i, KMSG_CLAIMS, atomic_load(&k->shared->claims[i]) == seq + 1);
 }
 
 /* ---- reading ---- */
