@@ -468,12 +468,6 @@ size_t pending_choose_gone(struct pending *l, uint64_t ino)
 	return close_choice(l);
 }
 
-void pending_gone(struct pending *l, uint64_t ino, pending_fn durable, void *ctx)
-{
-	pending_choose_gone(l, ino);
-	pending_settle_chosen(l, durable, ctx);
-}
-
 size_t pending_choose_kept(struct pending *l, bool (*keep)(void *ctx, const struct pending_op *op),
 			   void *ctx)
 {
