@@ -619,7 +619,9 @@ static inline void names_leave_(struct forget *const *f)
 {
 	names_unlock(*f);
 }
-#define auto_names(f) auto_call(names_leave_) struct forget *const names_of_ = names_enter_(f)
+#define auto_names(f)                                                                              \
+	auto_call(names_leave_)                                                                    \
+		__attribute__((unused)) struct forget *const names_of_ = names_enter_(f)
 /* Before the operation: it is in the journal. Gives its number, or -errno. */
 int log_intend(struct forget *f, struct undo *u) must_check;
 /* The operation failed, and did nothing. */

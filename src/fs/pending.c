@@ -313,7 +313,7 @@ static void each_of_group(const struct pending *l, enum group_kind kind, uint64_
 		fn(ctx, k->entry);
 }
 
-/* What an operation needs. */
+/* Calls `fn` for each operation that this one needs. */
 static void each_needed(const struct pending *l, const struct entry *e, entry_fn *fn, void *ctx)
 {
 	for (unsigned i = 0; i < e->n_links; i++) {

@@ -95,8 +95,8 @@ size_t pending_choose_all(struct pending *l);
 size_t pending_choose_kept(struct pending *l, bool (*keep)(void *ctx, const struct pending_op *op),
 			   void *ctx);
 /*
- * The same for attributes of `ino`: its last name is gone for good, and the file is not open. They
- * cannot come back, and its number may be given to another.
+ * The same for attributes of `ino`: its last name is gone for good, and the file is not open. Such
+ * attributes cannot come back, and the number may be given to another file.
  */
 size_t pending_choose_gone(struct pending *l, uint64_t ino);
 void pending_each_chosen(const struct pending *l, pending_fn fn, void *ctx);
