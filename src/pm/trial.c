@@ -73,7 +73,7 @@ static void find_change(struct pm_trial *t, const struct image *img)
 
 /* ---- answers ---- */
 
-struct answer_head {
+struct trial_answer {
 	enum check_end end;
 	int exit_code, signal;
 	bool cut, changed;
@@ -96,7 +96,7 @@ static struct hash128 question_of(const struct pm_trial *t, const struct image *
 static bool take_known(struct pm_trial *t, struct hash128 question)
 {
 	auto_strbuf text = STRBUF_INIT;
-	struct answer_head head;
+	struct trial_answer head;
 
 	if (!answers_find(t->answers, question, &text) || text.len < sizeof(head))
 		return false;
@@ -114,7 +114,7 @@ static bool take_known(struct pm_trial *t, struct hash128 question)
 
 static void keep_answer(const struct pm_trial *t, struct hash128 question)
 {
-	struct answer_head head;
+	struct trial_answer head;
 	auto_strbuf text = STRBUF_INIT;
 
 	if (t->r.end == CHECK_ERROR)
