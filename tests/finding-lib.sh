@@ -80,7 +80,7 @@ owner|foo|foo: owner is 7|s/^\(file foo.*\) uid=0 gid=0/\1 uid=7 gid=8/|chown 7:
 xattr|foo|foo: user.a is zz|s/user.a "bc"/user.a "zz"/|setfattr -n user.a -v zz foo
 target|D/l|D/l: leads to y|s/target="x"/target="y"/|ln -sfn y D/l
 rdev|nod|nod: is 1:5|s/rdev=1:3/rdev=1:5/|rm nod; mknod -m 644 nod c 1 5
-blocks|foo|foo: 80 blocks|s/^tree 1$/tree 1 blocks/;/^symlink/d;s/ size=16/& blocks=80/;s/ size=0/& blocks=0/|fallocate -n -l 40960 foo'
+blocks|foo|foo: 80 blocks|s/^tree 2$/tree 2 blocks/;/^symlink/d;s/ size=16/& blocks=80/;s/ size=0/& blocks=0/|fallocate -n -l 40960 foo'
 
 # loops: how many devices are of this test
 loops() { losetup -l -n -O NAME,BACK-FILE | grep -c "$dir"; }

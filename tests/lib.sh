@@ -147,6 +147,17 @@ soon() {
 	done
 }
 
+# with_time SECONDS COMMAND...: it succeeds, where $seconds are so many, or, if the machine is too busy for that,
+# four or sixteen times as many. For tests of what hangs: nothing else in them must take that long.
+with_time() {
+	local first=$1
+	shift
+	# shellcheck disable=SC2034 # used by the tests
+	for seconds in "$first" $((4 * first)) $((16 * first)); do
+		"$@" && return
+	done
+	return 1
+}
 # while_alive PID COMMAND...: the same, as long as the process is there
 while_alive() {
 	local pid=$1

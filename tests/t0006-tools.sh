@@ -97,4 +97,6 @@ echo '9 passed, 0 failed, 0 skipped' >log
 check 'nothing skipped' exits 0 "$root/tools/skips" "$dir/log"
 echo 'a run that did not end' >log
 check 'a run that did not come to its end' exits 2 "$root/tools/skips" "$dir/log"
+check 'without a log' exits 2 "$root/tools/skips"
+check '... it says how it is called' test "$(cat err)" = 'usage: tools/skips LOG'
 done_testing

@@ -50,10 +50,14 @@ timeout 900 "$OUTAGE" test --resume killed --json -j 1 >out 2>err </dev/null
 check 'killed: resumed, the run ends well' test $? = 0
 check 'killed: and that one is done as well' json 'd["workloads"] == 4 and d["errors"] == 0'
 
-begin stopped --hang-after 20s
-kill -STOP "$worker"
-rm hold
-check 'stopped: a worker that does not answer is a finding' ended 1
+stopped() {
+	rm -rf stopped
+	begin stopped --hang-after "${seconds}s"
+	kill -STOP "$worker"
+	rm hold
+	ended 1 && json 'd["findings"] == 1'
+}
+check 'stopped: a worker that does not answer is a finding' with_time 20 stopped
 check 'stopped: of one workload, and the others are done' \
 	json 'd["workloads"] == 4 and d["errors"] == 0 and d["findings"] == 1'
 check 'stopped: the worker is gone' test ! -e "/proc/$worker"

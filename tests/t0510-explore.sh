@@ -66,10 +66,16 @@ check 'the majority is not with the mutant' tries 1 -t mutant:errno -r reffs -r 
 check 'a mutant among the references is named' tries 1 -t reffs -r mutant:errno -r reffs --time 800s --findings 1
 check 'as the one at fault' grep -q 'a reference is at fault' kept/findings/1-0/problems
 
-check 'what never returns is a finding' tries 1 -t mutant:hang --hang-after 10s --time 800s
-check 'with the operation that hangs' grep -q '	.*last operation begun was link' kept/findings/*/problems
+hangs() {
+	tries 1 -t mutant:hang --hang-after "${seconds}s" --time 800s &&
+		grep -q '	.*last operation begun was link' kept/findings/*/problems
+}
+check 'what never returns is a finding, with the operation that hangs' with_time 10 hangs
 check 'and the operations before it' grep -q '^link' kept/findings/999000-0/workload
-check 'what starts a guest does not hang' tries 0 -t mutant:boots --order walk --limit 3000 --hang-after 6s
+boots() {
+	OUTAGE_BOOT=$((2 * seconds)) tries 0 -t mutant:boots --order walk --limit 3000 --hang-after "${seconds}s"
+}
+check 'what starts a guest does not hang' with_time 6 boots
 
 check 'what does not show again is kept' tries 1 -t mutant:once --order walk --time 800s --findings 1
 check 'and marked so' grep -q '^shown 0 of 3' kept/findings/1-0/case
@@ -163,6 +169,9 @@ check 'two machines of three' sh -c "
 	timeout 900 '$OUTAGE' explore -t reffs --order walk --swarm 2/3 --limit 3000 -o m2 >out 2>err &&
 	timeout 900 '$OUTAGE' explore --overlap m1 m2 --json >out 2>err"
 check 'hardly do' grep -Eq '"overlap": 0(\.[01]|,|$)' out
+cp -r m1 late
+mv late/task-0.pickle late/task-7.pickle
+check 'any task will do' eval 'outage explore --overlap late m1 && says "\(100.0 %\) visited"'
 check 'JSON' sh -c "timeout 900 '$OUTAGE' explore -t reffs --limit 5000 --json -o r4 >out 2>err &&
 	grep -q '\"operations\": [0-9]' out && grep -q '\"depth_max\": ' out && grep -q '\"restores\": ' out"
 check 'full memory is told, with its odds' sh -c "
@@ -200,8 +209,12 @@ check 'two tasks that share the work' within 4 depth -j 2 --share -o s4
 check '... see all of it' saw 850
 check '... and can be stopped' within 4 depth -j 2 --share --limit 2000 -o s5
 check '... in the middle' saw_some 850
+cp -r s5 s6
+rm s6/task-0.pickle
 check '... and go on' within 4 depth -j 2 --share --resume s5
 check '... to the end' saw 850
+check 'if one was killed before it wrote where it was, it begins anew' within 4 depth -j 2 --share --resume s6
+check '... and both see all' saw 850
 check 'a depth-first search that is stopped' within 4 depth --limit 1000 -o p4
 check '... has not seen all' saw_some 850
 check '... goes on' within 4 depth --resume p4
@@ -256,7 +269,7 @@ check 'no run at all' refused 'unknown-dir is not the directory of a run' explor
 check 'a crash without a disk' refused 'no disk' explore -t reffs --crash-every 10
 check 'an order that is not there' refused 'walk, depth or breadth' explore -t reffs --order sideways
 check 'one run alone' refused 'two runs' explore --overlap m1
-check 'what is no run' refused 'has no task-0.pickle' explore --overlap m1 c.svg
+check 'what is no run' refused 'has no task-*.pickle' explore --overlap m1 c.svg
 check 'a swarm that is none' refused 'I/N' explore -t reffs --swarm 4/3
 check 'a distribution that is not there' refused 'uniform, rank' explore -t reffs --dist bell
 check 'too little memory' refused 'at least' explore -t reffs --memory 1k

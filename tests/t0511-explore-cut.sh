@@ -118,9 +118,12 @@ check '... and kept' complete run/findings/1-0
 check 'a run is held' begin 12 1 "${search[@]}"
 check '... and killed' eval 'kill -KILL "$(child)"; wait "$pid"; [ $? -eq 137 ]'
 check '... what was found is kept' complete run/findings/1-0
-check 'a task hangs' begin 4 1 "${search[@]}" --hang-after 20s
-check '... and is ended' eval 'wait "$pid"; [ $? -eq 1 ]'
-check '... which is a finding' grep -q 'did not answer for .* while a finding was made smaller' out
+hangs() {
+	begin "$@" --hang-after "${seconds}s" || return
+	wait "$pid"
+	[ $? -eq 1 ] && says 'did not answer for .* while a finding was made smaller'
+}
+check 'a task hangs, which is a finding' with_time 20 hangs 4 1 "${search[@]}"
 check '... with what was tried' test "$(operations run/findings/999000-0)" -le "$(operations run/whole/1-0)"
 check '... up to the operation that hung' eval 'tail -n 1 run/findings/999000-0/workload | grep -q "^unlink"'
 check '... what had been found is told' grep -q '^found  unlink .*the task ended while this was made smaller' out
@@ -128,8 +131,7 @@ check '... and kept' complete run/findings/1-0
 check '... both count' grep -q '^2 findings, kept in run' out
 
 check 'a task hangs in a try from a state that was saved' \
-	begin 2 1 -t mutant:errno --order walk --findings 1 --seed 5 --hang-after 20s
-check '... and is ended' eval 'wait "$pid"; [ $? -eq 1 ]'
+	with_time 20 hangs 2 1 -t mutant:errno --order walk --findings 1 --seed 5
 check '... the finding of that begins with the empty file system' \
 	test "$(operations run/findings/999000-0)" -gt 300
 

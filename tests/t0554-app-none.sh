@@ -59,6 +59,18 @@ no_run "a check that hangs without a crash" "as the run left it"
 app data --run 'exit 1' --check true
 check "of a run that failed nothing is kept" test ! -e run
 check "nothing is left mounted" test -z "$(grep "$dir" /proc/mounts)"
+if "${as_user[@]}" unshare --user true 2>/dev/null && "${as_user[@]}" test -w /dev/fuse; then
+	deep=$(printf 'd/%.0s' {1..70})
+	mkdir -p user/data
+	chown -R 65534 user
+	(cd user && "${as_user[@]}" timeout 900 "$OUTAGE" app -o run --run "mkdir -p $deep; chmod -R 555 d; exit 1" \
+		--check true -- data) >out 2>err
+	status=$?
+	no_run "an ordinary user's run that fails" "exit status 1"
+	check "... and of directories that may not be written to nothing is kept, however deep they are" test ! -e user/run
+else
+	skip "no user namespaces, or no FUSE, for ordinary users"
+fi
 
 # Killed while it records, it leaves nothing outside of its own directory.
 rm -rf run

@@ -9,9 +9,21 @@
 # shellcheck source=tests/app-lib.sh
 . "$root/tests/app-lib.sh"
 
+# can_lose: the last put was written before LevelDB's other thread had the table, which holds all that was in the
+# old log, in a MANIFEST that was synced. Otherwise the old log was not needed any more, and no crash loses a key.
+can_lose() {
+	timeout 900 "$OUTAGE" trace show run/trace >calls && awk '
+		$4 == "write" && $5 == "000004.log" { put = NR }
+		$4 == "fdatasync" && $5 == "000005.ldb" { table = NR }
+		$4 == "fdatasync" && $5 ~ /^MANIFEST/ && table && !safe { safe = NR }
+		END { exit !(put && (!safe || put < safe)) }' calls
+}
 if compile leveldb -lleveldb; then
 	rm -rf db && mkdir db
-	app db --budget 4000 --findings 1 --run "$dir/leveldb rotate" --check "$dir/leveldb check"
+	for _ in {1..20}; do
+		app db --budget 4000 --findings 1 --run "$dir/leveldb rotate" --check "$dir/leveldb check"
+		! can_lose || break
+	done
 	check "LevelDB: the log that was rotated and not synced is found" \
 		grep -q 'write [0-9]* to 000003.log was not ordered before the write [0-9]* to 000004.log: an fsync of 000003.log is missing' out
 	check "LevelDB: it is a silent loss" said "silent-loss"

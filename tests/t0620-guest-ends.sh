@@ -45,10 +45,15 @@ traced() { # prints the processes in which a kernel of user-mode Linux runs prog
 		grep -q '^TracerPid:[[:space:]]*0$' "/proc/$p/status" || echo "$p"
 	done
 }
+failed_alone() { ended 2 && says '^nothing found in 2 of 3 workloads'; }
 error() { # NAME PATTERN: the run that was begun ends with that error, and without a finding
-	check "$1: part of the run failed" ended 2
+	check "$1: part of the run failed, and nothing is found" failed_alone
 	check "$1: that is said" complains "$2"
-	check "$1: nothing is found" says '^nothing found in 2 of 3 workloads'
+}
+stopped() { # TARGET: its guest is stopped
+	begin "$1" --hang-after "${seconds}s"
+	kill -STOP "$guest"
+	failed_alone
 }
 
 # From outside.
@@ -68,9 +73,8 @@ begin uml:ext4
 # shellcheck disable=SC2046 # all of them
 kill -STOP $(traced)
 error 'a process of its is stopped' 'the guest was killed from outside: a process in which its kernel runs'
-begin uml:ext4 --hang-after 30s
-kill -STOP "$guest"
-error 'stopped' 'workload long: the guest was stopped from outside, .*\(linux.uml\)'
+check 'stopped: part of the run failed, and nothing is found' with_time 30 stopped uml:ext4
+check 'stopped: that is said' complains 'workload long: the guest was stopped from outside, .*\(linux.uml\)'
 
 # By itself: its kernel faults, and panics.
 begin uml:ext4
@@ -94,17 +98,21 @@ for request in (0x4206, 0x4207):  # seize, interrupt
 print("held", flush=True)
 time.sleep(900)
 EOF
-begin uml:ext4 --hang-after 30s
-python3 hold.py "$guest" >held 2>&1 &
-holder=$!
-check "a guest hangs: that is a finding" ended 1
+hangs() {
+	begin uml:ext4 --hang-after "${seconds}s"
+	python3 hold.py "$guest" >held 2>&1 &
+	holder=$!
+	ended 1
+	local how=$?
+	kill "$holder" 2>/dev/null
+	[ "$how" = 0 ] && { ! grep -q held held || says '^found  hang: '; }
+}
+check "a guest hangs: that is a finding, called so" with_time 30 hangs
 if grep -q held held; then
-	check "called so" says '^found  hang: '
 	check "and the others were done" says '3 workloads'
 else
 	skip "nobody may trace another process here"
 fi
-kill "$holder" 2>/dev/null
 
 # Too little memory is nobody's bug; what one operation may write fits by default.
 printf 'write foo 0 67108864\nfsync foo\n' >large
@@ -230,9 +238,8 @@ else
 	begin vm:ext4
 	kill -KILL "$guest"
 	error 'QEMU is killed' 'the guest was killed from outside'
-	begin vm:ext4 --hang-after 30s
-	kill -STOP "$guest"
-	error 'QEMU is stopped' 'the guest was stopped from outside, .*\(qemu-system-x86\)'
+	check 'QEMU is stopped: part of the run failed, and nothing is found' with_time 30 stopped vm:ext4
+	check 'QEMU is stopped: that is said' complains 'the guest was stopped from outside, .*\(qemu-system-x86\)'
 fi
 
 done_testing

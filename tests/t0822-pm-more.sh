@@ -51,6 +51,10 @@ pool
 check 'a right recovery survives a crash' pm 0 --crash recovery --recover "$undo \"\$1\" recover" \
 	--check "$undo \"\$1\" check" -- "$undo" pool run
 check 'which is told' grep -q '^recovery changes states in [1-9].* ways; [1-9].* traced.*: [1-9][0-9]* crash states of them checked' out
+check 'and of its sizes nothing' lacks 'the size of the file'
+check 'a recovery that changes the size is not tried' pm 0 --crash recovery --recover 'truncate -s +4096 "$1"' \
+	--check true -- "$undo" pool run
+check 'which is told, too' says '^recovery changes the size of the file in [1-9][0-9]* states: its crashes there are not tried$'
 check 'a sick one is right if it is not disturbed' pm 0 --recover "$undo \"\$1\" sick" \
 	--check "$undo \"\$1\" check" -- "$undo" pool run
 check 'and found if it is' pm 1 --crash recovery --recover "$undo \"\$1\" sick" \

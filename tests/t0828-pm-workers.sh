@@ -3,7 +3,7 @@
 # outage pm: a worker that is killed is replaced, and all states are checked; one that hangs is killed when
 # it was silent for too long, which is an error, and the rest of its share is checked. The process that
 # checks a single state ends in the same way. A command that hangs while it is found out what it reads is ended.
-# takes 70 s
+# takes 150 s
 # shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -58,7 +58,7 @@ ended() { # NAME STATUS
 totals() { json_value '(d["crash_states"], d["unique_states"], d["checked"], d["errors"], d["pruned"])'; }
 
 # It takes longest: its worker is stopped now, and the end of that is looked at below.
-begin stopped 20 --timeout 30s
+begin stopped 20 --timeout 60s
 stopped=$pid
 worker_at stopped 20
 check 'one worker is there to be stopped' test "$(wc -w <<<"$worker")" = 1
@@ -67,7 +67,7 @@ kill -STOP "$held"
 : >stopped/go-20
 
 # The first check is of the whole run, in a process for it alone.
-begin first 1 --timeout 10s
+begin first 1 --timeout 60s
 first=$pid
 worker_at first 1
 check 'a process checks the whole run' test "$(wc -w <<<"$worker")" = 1
@@ -75,7 +75,7 @@ held_first=$worker
 kill -STOP "$held_first"
 : >first/go-1
 # One that traces what is read.
-begin tracing 4 --timeout 10s --prune reads
+begin tracing 4 --timeout 60s --prune reads
 tracing=$pid
 worker_at tracing 4
 check 'a process traces what is read' test "$(wc -w <<<"$worker")" = 1

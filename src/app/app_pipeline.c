@@ -707,13 +707,12 @@ static int make_run(struct app_whole *p, struct err *err)
 static void discard(const struct app_whole *p)
 {
 	auto_free char *run = xasprintf("%s/" CASE_RUN, p->run.dir);
+	struct err ignored = ERR_INIT;
 
 	unlink(run);
-	for (const char *const *name = app_kind.made; *name; name++) {
-		auto_free char *path = xasprintf("%s/%s", p->run.dir, *name);
-
-		app_remove(path);
-	}
+	for (const char *const *name = app_kind.made; *name; name++)
+		if (below_remove(p->run.dir, *name, &ignored))
+			log_debug("%s", ignored.msg);
 	auto_free char *findings = xasprintf("%s/findings", p->run.dir);
 	rmdir(findings);
 	rmdir(p->run.dir); /* if it was there before, there may be more in it */

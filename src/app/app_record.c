@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -17,7 +16,9 @@
 #include <unistd.h>
 
 #include "app/history.h"
+#include "base/below.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/proc.h"
 #include "base/signals.h"
 #include "core/posix.h"
@@ -44,21 +45,6 @@ static int app_copy(const char *from, const char *to, struct err *err)
 	}
 	proc_result_release(&res);
 	return rc;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	remove(path);
-	return 0;
-}
-
-/* Removes a directory that a run worked on, when nothing of it is needed any more. */
-void app_remove(const char *dir)
-{
-	nftw(dir, remove_one, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 /* ---- what the recording process does ---- */
@@ -348,6 +334,7 @@ int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct words
 	auto_free char *stacks = xasprintf("%s/stacks", o->run);
 	auto_strbuf text = STRBUF_INIT;
 	struct forget_record h;
+	struct err ignored = ERR_INIT;
 	const char *said = "";
 	int rc = make_base(o, base, err);
 
@@ -379,6 +366,7 @@ int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct words
 	if (!rc)
 		make_notes(&h, notes);
 	forget_record_release(&h);
-	app_remove(work);
+	if (below_remove(o->run, "work", &ignored)) /* then it stays */
+		log_debug("%s", ignored.msg);
 	return rc;
 }

@@ -32,7 +32,4 @@ struct app_record_opts {
 int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct words *notes,
 	       struct err *err) must_check;
 
-/* Removes it with all that is in it; what cannot be removed stays. */
-void app_remove(const char *dir);
-
 #endif

@@ -43,6 +43,7 @@ static struct checkers_opts checkers_of(const struct app_search_opts *o)
 		.launcher = o->launcher,
 		.answers = o->answers,
 		.check = { .command = o->judge->command,
+			   .errors_apart = o->judge->errors_apart,
 			   .timeout_ms = o->timeout_ms,
 			   .output_limit = CHECK_OUTPUT_MAX },
 		.acks = (const char *const *)o->judge->acks->v,

@@ -42,6 +42,7 @@ struct answer_head {
 	int exit_code, signal;
 	bool left, filled, cut, overlay;
 	struct app_change change;
+	size_t errors;
 	uint64_t took_ns, unlike;
 };
 
@@ -182,6 +183,7 @@ static void answer(struct check_worker *w, struct hash128 question, const char *
 				    .filled = w->r.filled,
 				    .cut = w->r.output_cut,
 				    .change = w->change,
+				    .errors = w->r.errors,
 				    .took_ns = w->r.took_ns,
 				    .overlay = place_is_overlay(w->place),
 				    .unlike = place_unlike(w->place) };
@@ -357,6 +359,7 @@ static void read_answer(struct checkers *c, const void *data, size_t len, struct
 				    .left_processes = head.left,
 				    .filled = head.filled,
 				    .output_cut = head.cut,
+				    .errors = head.errors,
 				    .took_ns = head.took_ns };
 	*change = head.change;
 	strbuf_add(&r->output, (const char *)data + sizeof(head), len - sizeof(head));

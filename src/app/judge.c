@@ -2,27 +2,17 @@
 /* judge.c - makes a verdict of how a command ended and what it printed. */
 #include "app/judge.h"
 
-/* A query's standard output is what counts; the other stream is shown only if it fails. */
-#define QUERY_BEFORE "(\n"
-#define QUERY_AFTER                                                                                \
-	"\n) 2>\"$OUTAGE_ACKED.err\"; s=$?; [ $s = 0 ] || cat \"$OUTAGE_ACKED.err\"; exit $s"
-
 /*
- * The output of a restart is no answer to a query, and shown only if it fails: behind a line of
- * ours, which tells its failure from that of the next command.
+ * The output of a restart is no answer to a query, and shown only if it fails: it goes to standard
+ * error, which is kept apart. Lines of ours tell its failure from that of the next command, and
+ * what it said from what a query says there.
  */
 #define RESTART_FAILED "outage: the restart ended with status "
+#define RESTART_DONE   "outage: the restart is done"
 #define RESTART_BEFORE "(\n"
 #define RESTART_AFTER                                                                              \
-	"\n) >\"$OUTAGE_ACKED.up\" 2>&1 || { s=$?; echo \"" RESTART_FAILED                         \
-	"$s\"; cat \"$OUTAGE_ACKED.up\"; exit $s; }\n"
-
-static char *judge_asks(const struct app_plan *plan)
-{
-	if (plan->query)
-		return xasprintf(QUERY_BEFORE "%s" QUERY_AFTER, plan->query);
-	return xstrdup(plan->check ? plan->check : plan->restart);
-}
+	"\n) >&2 || { s=$?; echo \"" RESTART_FAILED "$s\"; exit $s; }\n"                           \
+	"echo '" RESTART_DONE "' >&2\n"
 
 /* Whether the restart comes first, as a command of its own. */
 static bool has_restart(const struct app_plan *plan)
@@ -34,11 +24,13 @@ void judge_init(struct judge *j, const struct app_plan *plan, const struct words
 		const struct words *shown)
 {
 	*j = (struct judge){ .plan = plan, .acks = acks, .shown = shown };
-	auto_free char *asks = judge_asks(plan);
-	if (has_restart(plan))
-		j->command = xasprintf(RESTART_BEFORE "%s" RESTART_AFTER "%s", plan->restart, asks);
-	else
-		j->command = steal(asks);
+	const char *asks = plan->query ? plan->query : app_plan_command(plan);
+
+	j->errors_apart = plan->query || has_restart(plan);
+	j->command = has_restart(plan)
+			     ? xasprintf(RESTART_BEFORE "%s" RESTART_AFTER "%s%s", plan->restart,
+					 plan->query ? "" : "exec 2>&1\n", asks)
+			     : xstrdup(asks);
 }
 
 void judge_release(struct judge *j)
@@ -131,6 +123,22 @@ static void judge_shown(const struct judge *j, uint64_t acked, struct verdict *v
 
 /* ---- all of it ---- */
 
+/* The output, and of what failed what it said on standard error. */
+static void take_said(const struct judge *j, const struct check_result *r, bool down,
+		      struct strbuf *said)
+{
+	const char *end = strbuf_str(&r->output) + r->output.len, *errors = end - r->errors;
+
+	strbuf_add(said, strbuf_str(&r->output), r->output.len - r->errors);
+	if (has_restart(j->plan) && !down) {
+		const char *done = strstr(errors, RESTART_DONE "\n");
+
+		errors = done ? done + sizeof(RESTART_DONE) : end;
+	}
+	if (down || (j->plan->query && r->end != CHECK_PASSED))
+		strbuf_add(said, errors, (size_t)(end - errors));
+}
+
 void judge_verdict(const struct judge *j, uint64_t acked, const struct check_result *r,
 		   struct verdict *out)
 {
@@ -142,7 +150,7 @@ void judge_verdict(const struct judge *j, uint64_t acked, const struct check_res
 
 	verdict_release(out);
 	out->harm = APP_FAILED;
-	strbuf_add(&out->said, strbuf_str(&r->output), r->output.len);
+	take_said(j, r, down, &out->said);
 	check_describe(r, &how);
 	if (r->end == CHECK_ERROR || r->filled) {
 		out->error = true;

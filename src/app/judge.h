@@ -22,6 +22,7 @@ struct judge {
 	const struct words *acks;  /* all lines that the run acknowledged */
 	const struct words *shown; /* the answer of `query` without a crash; NULL: unknown */
 	char *command;		   /* for check_run.h */
+	bool errors_apart;	   /* and how it is to be run: see sandbox.h */
 };
 
 void judge_init(struct judge *j, const struct app_plan *plan, const struct words *acks,

@@ -18,8 +18,6 @@
 #include "base/strbuf.h"
 #include "base/util.h"
 
-enum { DEPTH_MAX = 64 }; /* of directories that are removed: we make no more than three */
-
 /* ---- names ---- */
 
 /* Cuts the last name off a path, to be freed. NULL: there is none, or it is "..". */
@@ -476,20 +474,37 @@ int below_make_dir(const char *dir, const char *name, struct err *err)
 	return made < 0 ? made : 0;
 }
 
-static int remove_tree(int dir, const char *name, const char *shown, unsigned depth,
-		       struct err *err);
+/* A directory that is being removed; it is known again by its device and its number. */
+struct doomed {
+	char *name;
+	dev_t dev;
+	ino_t ino;
+	struct words left; /* the names in it that are to be removed yet */
+};
 
-static int remove_all(int fd, const char *shown, unsigned depth, struct err *err)
+/*
+ * The way from the directory that holds the tree down to the one that is open. One that was left
+ * for a directory in it is found again by "..", so a tree may be as deep as it likes.
+ */
+struct removal {
+	int fd;
+	struct vec_of(struct doomed) way;
+	const char *shown; /* the tree, in messages */
+	int rc;		   /* of the first that could not be removed */
+	struct err *err;
+};
+
+static void remains(struct removal *r, const char *name, int rc)
 {
-	auto_words names = { 0 };
-	int rc = names_all(fd, shown, &names, err);
+	auto_strbuf path = STRBUF_INIT;
 
-	for (size_t i = 0; !rc && i < names.n; i++) {
-		auto_free char *path = xasprintf("%s/%s", shown, names.v[i]);
-
-		rc = remove_tree(fd, names.v[i], path, depth + 1, err);
-	}
-	return rc;
+	strbuf_adds(&path, r->shown);
+	for (size_t i = 2; i < r->way.n; i++)
+		strbuf_addf(&path, "/%s", r->way.v[i].name);
+	if (r->way.n > 1)
+		strbuf_addf(&path, "/%s", name);
+	if (!r->rc)
+		r->rc = err_set(r->err, rc, "cannot remove %s: %s", path.buf, strerror(-rc));
 }
 
 /* Opens a directory whose content is to be removed; its owner may lack the rights to do that. */
@@ -504,28 +519,96 @@ static int open_doomed(int dir, const char *name)
 	return at < 0 ? at : below_openat(dir, name, O_RDONLY | O_DIRECTORY, 0);
 }
 
-static int remove_tree(int dir, const char *name, const char *shown, unsigned depth,
-		       struct err *err)
+/* Goes on in a directory, unless another file system is mounted there. */
+static int go_down(struct removal *r, const char *name)
 {
-	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != EISDIR && errno != EPERM)
-		return err_set(err, -errno, "cannot remove %s: %m", shown);
-	if (depth > DEPTH_MAX)
-		return err_set(err, -ELOOP, "%s is too deep to be of a run: remove it by hand",
-			       shown);
-	auto_fd fd = open_doomed(dir, name);
+	auto_fd fd = open_doomed(r->fd, name);
+	struct doomed d = { 0 };
+	struct stat st;
+
 	if (fd < 0)
-		return failed(fd, shown, err);
-	int rc = remove_all(fd, shown, depth, err);
-	if (!rc && unlinkat(dir, name, AT_REMOVEDIR) < 0)
-		rc = err_set(err, -errno, "cannot remove %s: %m", shown);
-	return rc;
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	int rc = st.st_dev != vec_last(&r->way).dev ? -EBUSY : names_all(fd, name, &d.left, NULL);
+	if (rc)
+		return rc;
+	d.name = xstrdup(name);
+	d.dev = st.st_dev;
+	d.ino = st.st_ino;
+	vec_push(&r->way, d);
+	util_close(r->fd);
+	r->fd = steal_fd(&fd);
+	return 0;
+}
+
+static void remove_name(struct removal *r, const char *name)
+{
+	if (!unlinkat(r->fd, name, 0) || errno == ENOENT)
+		return;
+	int why = -errno;
+	int rc = why == -EISDIR || why == -EPERM ? go_down(r, name) : why;
+	if (rc)
+		remains(r, name, rc == -ENOTDIR ? why : rc);
+}
+
+/* Leaves an empty directory, and removes it. False: the one above is not what it was. */
+static bool go_up(struct removal *r)
+{
+	auto_fd up = openat(r->fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_free char *name = r->way.v[--r->way.n].name;
+	const struct doomed *above = &vec_last(&r->way);
+	struct stat st;
+
+	words_release(&r->way.v[r->way.n].left);
+	if (up < 0 || fstat(up, &st) < 0 || st.st_dev != above->dev || st.st_ino != above->ino) {
+		remains(r, name, -ESTALE);
+		return false;
+	}
+	util_close(r->fd);
+	r->fd = steal_fd(&up);
+	if (unlinkat(r->fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		remains(r, name, -errno);
+	return true;
+}
+
+/* False: all is done, or cannot go on. */
+static bool remove_next(struct removal *r)
+{
+	struct words *left = &vec_last(&r->way).left;
+
+	if (!left->n)
+		return r->way.n > 1 && go_up(r);
+	auto_free char *name = left->v[--left->n];
+	remove_name(r, name);
+	return true;
 }
 
 int below_remove_at(int dir, const char *name, const char *shown, struct err *err)
 {
-	return remove_tree(dir, name, shown, 0, err);
+	struct removal r = { .fd = fcntl(dir, F_DUPFD_CLOEXEC, 0), .shown = shown, .err = err };
+	struct doomed top = { 0 };
+	struct stat st;
+
+	if (r.fd < 0 || fstat(r.fd, &st) < 0) {
+		int rc = err_set(err, -errno, "cannot remove %s: %m", shown);
+
+		util_close(r.fd);
+		return rc;
+	}
+	top.dev = st.st_dev;
+	top.ino = st.st_ino;
+	vec_push(&top.left, xstrdup(name));
+	vec_push(&r.way, top);
+	while (remove_next(&r))
+		;
+	for (size_t i = 0; i < r.way.n; i++) {
+		words_release(&r.way.v[i].left);
+		free(r.way.v[i].name);
+	}
+	vec_release(&r.way);
+	util_close(r.fd);
+	return r.rc;
 }
 
 int below_remove(const char *dir, const char *name, struct err *err)

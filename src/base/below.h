@@ -67,7 +67,10 @@ int below_open_parent(const char *dir, const char *name, const char **last, stru
 	must_check;
 /* Makes a directory, or finds it. */
 int below_make_dir(const char *dir, const char *name, struct err *err) must_check;
-/* Removes a file, or a directory with all it holds; links are removed, not followed. */
+/*
+ * Removes a file, or a directory with all it holds, however deep: links are removed, not followed,
+ * and what is mounted in it stays. The call goes on where something cannot be removed.
+ */
 int below_remove(const char *dir, const char *name, struct err *err) must_check;
 /* Removes it at once: a reader of the directory meanwhile finds all of it, or nothing. */
 int below_remove_whole(const char *dir, const char *name, struct err *err) must_check;

@@ -27,6 +27,11 @@ int err_set(struct err *err, int code, const char *fmt, ...) printf_like(3, 4);
 /* Puts "context: " in front of a recorded message. Returns the recorded code. */
 int err_context(struct err *err, const char *fmt, ...) printf_like(2, 3);
 
+/* A failure in a line of a file: "NAME:LINE: ...". Never 0, as an analyser sees. */
+#define err_in_line(err, name, line, ...)                                                          \
+	(err_set((err), -EINVAL, __VA_ARGS__), err_context((err), "%.240s:%u", (name), (line)),    \
+	 -EINVAL)
+
 void err_clear(struct err *err);
 
 #endif

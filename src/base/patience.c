@@ -8,14 +8,24 @@
 #include "base/names_in.h"
 #include "base/proc.h"
 
+enum { LOOKS = 20, LOOK_MS = 50 };
+
+static uint64_t ticks_ns(unsigned long ticks)
+{
+	return (uint64_t)ticks * 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
 /*
- * Of all threads of a process; nothing where the kernel does not tell. The thread that looks runs
- * while it does, whatever it did before: it is not asked.
+ * Of all threads of a process, and of its threads and children that have ended, which the kernel
+ * tells in ticks; nothing where it does not tell. The thread that looks runs while it does,
+ * whatever it did before: it is not asked.
  */
 static void add_share(pid_t pid, struct patience_share *out)
 {
 	auto_free char *path = xasprintf("/proc/%d/task", (int)pid);
 	auto_names_in tasks = names_in(AT_FDCWD, path);
+	struct proc_stat all;
+	uint64_t ran_ns = 0;
 
 	for (struct dirent *d; (d = names_next(tasks));) {
 		auto_free char *file = xasprintf("%s/%s/schedstat", path, d->d_name);
@@ -26,11 +36,14 @@ static void add_share(pid_t pid, struct patience_share *out)
 		if (io_slurp(file, 256, &text, NULL) ||
 		    sscanf(strbuf_str(&text), "%llu %llu", &ran, &waited) != 2)
 			continue;
-		out->ran_ns += ran;
+		ran_ns += ran;
 		out->waited_ns += waited;
 		pid_t tid = (pid_t)strtol(d->d_name, NULL, 10);
 		out->waits |= tid != gettid() && proc_stat(tid, &p) && p.state == 'R';
 	}
+	if (proc_stat(pid, &all))
+		ran_ns = max(ran_ns, ticks_ns(all.ran)) + ticks_ns(all.ended_ran);
+	out->ran_ns += ran_ns;
 }
 
 void patience_share(pid_t pid, struct patience_share *out)
@@ -49,18 +62,18 @@ void patience_renew(struct patience *p)
 }
 
 /*
- * The part of the time between two looks that was spent on waiting for a processor. The result is a
- * guess: several may have waited at once, and processes that have ended meanwhile are not counted.
- * So some of the time always counts.
+ * The part of the time between two looks that was spent on waiting for a processor. A process that
+ * has one all the time waits for none, whatever its other threads and processes do. The result is a
+ * guess: the waiting of processes that have ended meanwhile is not known. So some of the time
+ * always counts.
  */
 static uint64_t lost(const struct patience_share *a, const struct patience_share *b, uint64_t ns)
 {
 	uint64_t ran = b->ran_ns > a->ran_ns ? b->ran_ns - a->ran_ns : 0,
-		 waited = b->waited_ns > a->waited_ns ? b->waited_ns - a->waited_ns : 0;
+		 waited = b->waited_ns > a->waited_ns ? b->waited_ns - a->waited_ns : 0,
+		 idle = ns > ran ? ns - ran : 0;
 
-	if (b->waits && ran < ns)
-		waited = max(waited, ns - ran);
-	return min(waited, ns / 10 * 9);
+	return min(b->waits ? idle : min(waited, idle), ns / 10 * 9);
 }
 
 bool patience_ends(struct patience *p, pid_t pid, uint64_t limit_ns)
@@ -70,6 +83,9 @@ bool patience_ends(struct patience *p, pid_t pid, uint64_t limit_ns)
 
 	/* To look costs time, and nearly all move before. */
 	if (now - p->since_ns < limit_ns / 2)
+		return false;
+	/* Ticks are coarse. */
+	if (p->looked_ns && now - p->looked_ns < min(limit_ns / LOOKS, LOOK_MS * 1000000ULL))
 		return false;
 	patience_share(pid, &share);
 	if (p->looked_ns)

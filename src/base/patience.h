@@ -11,7 +11,7 @@
 
 /* The processors' work for a process and those below it, all together. */
 struct patience_share {
-	uint64_t ran_ns;
+	uint64_t ran_ns;    /* with children of theirs that have ended */
 	uint64_t waited_ns; /* until it ran: of one that waits still, it is not told */
 	bool waits;	    /* one of them could run, or does; the caller's thread apart */
 };
@@ -30,8 +30,8 @@ void patience_renew(struct patience *p);
 
 /*
  * Whether it was silent for longer than the limit, together with all processes below it. To be
- * asked again and again. A process that takes all it gets, and does not come to an end, is given at
- * most ten times as long.
+ * asked again and again. A process that gets little, and does not come to an end, is given at most
+ * ten times as long.
  */
 bool patience_ends(struct patience *p, pid_t pid, uint64_t limit_ns);
 

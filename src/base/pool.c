@@ -254,18 +254,12 @@ static void look_at(struct pool *p, struct pool_slot *s)
 
 static bool running(const struct pool *p)
 {
-	for (unsigned i = 0; i < p->opts.jobs; i++)
-		if (p->slot[i].pid)
-			return true;
-	return false;
+	return any_of(i, p->opts.jobs, p->slot[i].pid);
 }
 
 static bool busy(const struct pool *p)
 {
-	for (unsigned i = 0; i < p->opts.jobs; i++)
-		if (p->slot[i].n)
-			return true;
-	return false;
+	return any_of(i, p->opts.jobs, p->slot[i].n);
 }
 
 /* The worker with the fewest units; NULL if all have enough. */

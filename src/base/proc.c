@@ -312,7 +312,8 @@ bool proc_stat(pid_t pid, struct proc_stat *out)
 	enum { KERNEL_THREAD = 0x00200000 }; /* PF_KTHREAD, since 2.6 */
 	char path[64];
 	auto_strbuf text = STRBUF_INIT;
-	unsigned long flags;
+	unsigned long flags, user, system;
+	long ended_user, ended_system;
 	int parent;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
@@ -321,45 +322,68 @@ bool proc_stat(pid_t pid, struct proc_stat *out)
 	/* The name, in parentheses, may hold anything. */
 	const char *p = strrchr(strbuf_str(&text), ')');
 	if (!p || sscanf(p,
-			 ") %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+			 ") %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %*d "
 			 "%*d %llu",
-			 &out->state, &parent, &flags, &out->started) != 4)
+			 &out->state, &parent, &flags, &user, &system, &ended_user, &ended_system,
+			 &out->started) != 8)
 		return false;
 	out->parent = parent;
 	out->kernel = flags & KERNEL_THREAD;
+	out->ran = user + system;
+	out->ended_ran = (unsigned long)(ended_user + ended_system);
 	return true;
 }
 
 static bool contains(const struct proc_list *list, pid_t pid)
 {
-	for (size_t i = 0; i < list->n; i++)
-		if (list->v[i] == pid)
-			return true;
-	return false;
+	return any_of(i, list->n, list->v[i] == pid);
 }
 
-/* One pass over all processes: those whose parent is in the list. True if some were added. */
-static bool add_children(struct proc_list *list)
+struct proc_pair {
+	pid_t pid, parent;
+};
+
+struct proc_pairs vec_of(struct proc_pair);
+
+static void list_pairs(struct proc_pairs *out)
 {
 	auto_names_in proc = names_in(AT_FDCWD, "/proc");
-	size_t before = list->n;
 
 	for (struct dirent *d; (d = names_next(proc));) {
 		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
 		struct proc_stat p;
 
-		if (pid > 0 && proc_stat(pid, &p) && contains(list, p.parent) &&
-		    !contains(list, pid))
-			vec_push(list, pid);
+		if (pid > 0 && proc_stat(pid, &p))
+			vec_push(out, (struct proc_pair){ pid, p.parent });
 	}
+}
+
+/* Adds those whose parent is in the list. True if there were some. */
+static bool add_children(struct proc_list *list, const struct proc_pairs *all)
+{
+	size_t before = list->n;
+
+	vec_each(p, all)
+		if (contains(list, p->parent) && !contains(list, p->pid))
+			vec_push(list, p->pid);
 	return list->n > before;
 }
 
+/* A process may be started while we look; those that start others for ever are not followed. */
 void proc_tree(pid_t pid, struct proc_list *list)
 {
+	enum { LOOKS = 4 };
+	bool more = true;
+
 	vec_push(list, pid);
-	while (add_children(list))
-		;
+	for (int i = 0; more && i < LOOKS; i++) {
+		auto_vec struct proc_pairs all = { 0 };
+
+		list_pairs(&all);
+		more = add_children(list, &all);
+		while (add_children(list, &all))
+			;
+	}
 }
 
 char *proc_find(const char *program)

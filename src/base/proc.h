@@ -45,6 +45,8 @@ struct proc_stat {
 	pid_t parent;
 	bool kernel;		    /* a thread of the kernel */
 	unsigned long long started; /* in ticks since boot: with its number, an identity */
+	unsigned long ran;	    /* in ticks, with its threads that have ended */
+	unsigned long ended_ran;    /* the same of children that ended and were waited for */
 };
 
 /* False if there is none. */
@@ -52,7 +54,7 @@ bool proc_stat(pid_t pid, struct proc_stat *out);
 
 struct proc_list vec_of(pid_t);
 
-/* Adds a process, then all that are below it now. */
+/* Adds a process, then all that are below it now; it ends though these start others for ever. */
 void proc_tree(pid_t pid, struct proc_list *list);
 /* The file that PATH gives for a program, to be freed; NULL if there is none. */
 char *proc_find(const char *program);

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 
 #include "base/strbuf.h"
 
@@ -42,19 +41,7 @@ const char *toml_type_name(enum toml_type type)
 	return names[type];
 }
 
-static void printf_like(2, 3) say_wrong(struct parser *p, const char *fmt, ...)
-{
-	char text[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	err_set(p->err, -EINVAL, "%s:%u: %s", p->name, p->line, text);
-}
-
-/* So that an analyser sees that it is never 0. */
-#define wrong(p, ...) (say_wrong(p, __VA_ARGS__), -EINVAL)
+#define wrong(p, ...) err_in_line((p)->err, (p)->name, (p)->line, __VA_ARGS__)
 
 /* ---- characters ---- */
 

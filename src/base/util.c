@@ -6,7 +6,6 @@
 #include "base/util.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -70,13 +69,19 @@ char *xstrdup(const char *s)
 
 char *xasprintf(const char *fmt, ...)
 {
-	char *s = NULL;
 	va_list ap;
 
 	va_start(ap, fmt);
-	int n = vasprintf(&s, fmt, ap);
+	char *s = xvasprintf(fmt, ap);
 	va_end(ap);
-	if (n < 0)
+	return s;
+}
+
+char *xvasprintf(const char *fmt, va_list ap)
+{
+	char *s = NULL;
+
+	if (vasprintf(&s, fmt, ap) < 0)
 		out_of_memory(strlen(fmt));
 	return s;
 }

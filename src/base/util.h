@@ -11,6 +11,7 @@
 #define BASE_UTIL_H
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -85,6 +86,8 @@ void *xrealloc(void *p, size_t size) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *xmemdupz(const void *data, size_t len) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...) printf_like(1, 2) __attribute__((malloc, returns_nonnull));
+char *xvasprintf(const char *fmt, va_list ap) printf_like(1, 0)
+	__attribute__((malloc, returns_nonnull));
 
 /* Of the clock that only goes forward; for measuring and waiting, never for what is decided. */
 uint64_t util_now_ns(void);

@@ -92,8 +92,35 @@ static inline size_t assert_index_(size_t n)
 #define order(x, y) (((x) > (y)) - ((x) < (y)))
 int by_u64(const void *a, const void *b); /* of a vector of uint64_t */
 
+/* For each element `p` of a vector, by pointer: vec_each(p, &ages) *p += 1; */
+#define vec_each(p, vec) for (__typeof__(*(vec)->v) *p = (vec)->v; p < (vec)->v + (vec)->n; p++)
+
 /*
- * The first index `i` below `n` for which `holds` is true, or n. It holds for all behind that:
+ * Whether `holds` is true for any index `i` below `n`; and the first element of a vector for which
+ * that is so, or NULL:
+ *
+ *	if (any_of(i, ages.n, ages.v[i] >= 18)) ...
+ *	int *adult = vec_find(i, &ages, ages.v[i] >= 18);
+ */
+#define any_of(i, n, holds)                                                                        \
+	({                                                                                         \
+		bool any_ = false;                                                                 \
+		for (size_t i = 0, n_ = (n); !any_ && i < n_; i++)                                 \
+			any_ = (holds);                                                            \
+		any_;                                                                              \
+	})
+#define vec_find(i, vec, holds)                                                                    \
+	({                                                                                         \
+		size_t at_ = (vec)->n;                                                             \
+		for (size_t i = 0; i < at_; i++)                                                   \
+			if (holds)                                                                 \
+				at_ = i;                                                           \
+		at_ < (vec)->n ? &(vec)->v[at_] : NULL;                                            \
+	})
+
+/*
+ * Of a sorted array, the first index `i` below `n` for which `holds` is true, or n, by halves: it
+ * holds for all behind that.
  *
  *	size_t adult = first_where(i, ages.n, ages.v[i] >= 18);
  */

@@ -14,15 +14,15 @@
 enum { ANSWER_MAX = 64 << 20 };
 static const char first_line[] = "outage-answers " OUTAGE_VERSION "\n";
 
-struct known {
+struct known_answer {
 	struct hash128 question;
 	uint64_t at, len; /* of the answer */
 };
 
 struct answers {
 	int fd;
-	struct vec_of(struct known) known; /* sorted */
-	uint64_t *used;			   /* how many of them, by all processes */
+	struct vec_of(struct known_answer) known; /* sorted */
+	uint64_t *used;				  /* how many of them, by all processes */
 };
 
 static uint64_t hash_of(const struct answers_head *head, const void *answer)
@@ -35,7 +35,7 @@ static uint64_t hash_of(const struct answers_head *head, const void *answer)
 
 static int compare(const void *a, const void *b)
 {
-	const struct known *x = a, *y = b;
+	const struct known_answer *x = a, *y = b;
 
 	return memcmp(&x->question, &y->question, sizeof(x->question));
 }
@@ -63,7 +63,7 @@ static bool read_one(struct answers *a, uint64_t *at, struct strbuf *text)
 		return false;
 	if (!read_text(a, from, head.len, text) || head.hash != hash_of(&head, text->buf))
 		return false;
-	vec_push(&a->known, (struct known){ head.question, from, head.len });
+	vec_push(&a->known, (struct known_answer){ head.question, from, head.len });
 	*at = from + head.len;
 	return true;
 }
@@ -140,8 +140,8 @@ void answers_close(struct answers *a)
 
 bool answers_find(struct answers *a, struct hash128 question, struct strbuf *out)
 {
-	struct known key = { .question = question };
-	const struct known *k =
+	struct known_answer key = { .question = question };
+	const struct known_answer *k =
 		a && a->known.n ? bsearch(&key, a->known.v, a->known.n, sizeof(key), compare)
 				: NULL;
 

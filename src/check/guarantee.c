@@ -6,7 +6,7 @@
 
 #include "base/strbuf.h"
 
-/* What all promise that let fsync reach a name. */
+/* All guarantees that let fsync reach a name promise this. */
 #define AS_ON_LINUX                                                                                \
 	.fsync_names = true, .fsync_dir_line = true, .atomic_rename = true, .ordered = true,       \
 	.sync_reaches = true, .fsync_reaches = true, .entries_lead = true, .no_strays = true

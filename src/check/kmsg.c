@@ -176,10 +176,7 @@ static void claim(struct kmsg *k, uint64_t seq)
 
 static bool is_claimed(const struct kmsg *k, uint64_t seq)
 {
-	for (size_t i = 0; k->shared && i < KMSG_CLAIMS; i++)
-		if (atomic_load(&k->shared->claims[i]) == seq + 1)
-			return true;
-	return false;
+	return k->shared && any_of(i, KMSG_CLAIMS, atomic_load(&k->shared->claims[i]) == seq + 1);
 }
 
 /* ---- reading ---- */
@@ -199,12 +196,30 @@ static const char *first_line(struct kmsg *k)
 	return text;
 }
 
+/* Blocks that a reader has claimed by now need not be kept. */
+static void forget_claimed(struct kmsg *k)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < k->unclaimed.n; i++)
+		if (is_claimed(k, k->unclaimed.v[i].seq))
+			kmsg_block_release(&k->unclaimed.v[i]);
+		else
+			k->unclaimed.v[n++] = k->unclaimed.v[i];
+	k->unclaimed.n = n;
+}
+
 static void keep_block(struct kmsg *k)
 {
 	struct kmsg_block b = k->block;
 
+	forget_claimed(k);
 	if (k->unclaimed.n >= KMSG_KEPT) {
-		log_warn("the kernel complains again and again: %s", first_line(k));
+		if (!k->told_full)
+			log_warn("the kernel complains again and again; only the first %d "
+				 "complaints are kept (see dmesg): %s",
+				 KMSG_KEPT, first_line(k));
+		k->told_full = true;
 		return;
 	}
 	b.text = strbuf_detach(&k->lines);
@@ -325,14 +340,12 @@ void kmsg_watch(struct kmsg *k)
 bool kmsg_next_unclaimed(struct kmsg *k, struct kmsg_block *out)
 {
 	end_block(k, &(struct reading){ .parent = true });
-	while (k->unclaimed.n) {
-		*out = k->unclaimed.v[0];
-		vec_remove(&k->unclaimed, 0, 1);
-		if (!is_claimed(k, out->seq))
-			return true;
-		kmsg_block_release(out);
-	}
-	return false;
+	forget_claimed(k);
+	if (!k->unclaimed.n)
+		return false;
+	*out = k->unclaimed.v[0];
+	vec_remove(&k->unclaimed, 0, 1);
+	return true;
 }
 
 void kmsg_finish(struct kmsg *k, void (*take)(void *ctx, const struct kmsg_block *b), void *ctx)

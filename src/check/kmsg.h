@@ -9,8 +9,8 @@
  * K1: a block is a reader's own if it names the reader's device, or the reader or a process below
  *     it. No reader takes what may be another's.
  * K2: a reader claims the blocks that it takes; the parent of all readers keeps the blocks that
- *     none claimed, so none is lost. A reader without a parent (no `shared`) keeps unclaimed
- *     blocks, too.
+ *     none claimed, up to KMSG_KEPT of them, so none of these is lost. A reader without a parent
+ *     (no `shared`) keeps unclaimed blocks, too.
  * K3: blocks of a process that is known, and not of this run, are neither's.
  */
 #ifndef CHECK_KMSG_H
@@ -48,7 +48,7 @@ int kmsg_block_append(const struct kmsg_block *b, const char *dir, const char *n
 struct kmsg {
 	int fd;			    /* -1: it cannot be read */
 	struct kmsg_shared *shared; /* NULL: no other reader */
-	bool lost, told_lost;
+	bool lost, told_lost, told_full;
 	struct kmsg_block block; /* being read, if it has lines */
 	struct strbuf lines;
 	uint64_t grew_ns;			    /* when it did */

@@ -68,9 +68,7 @@ static void for_each_path(struct comparison *c)
 				persisted_path(c, paths->v[i].path);
 		}
 	}
-	for (size_t i = 0; i < c->seen->entries.n; i++) {
-		const struct tree_entry *e = &c->seen->entries.v[i];
-
+	vec_each(e, &c->seen->entries) {
 		if (*e->path && !persisted_was_ever(c->p, e->path))
 			persisted_path(c, e->path);
 		if (*e->path)

@@ -215,10 +215,7 @@ static void check_size(struct comparison *c, const struct tree_entry *e, uint64_
 
 static bool all_zero(const unsigned char *data, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		if (data[i])
-			return false;
-	return true;
+	return !any_of(i, len, data[i]);
 }
 
 /* Whether some state since the promise has these bytes at this place. */

@@ -60,9 +60,7 @@ static void print_places(const struct name_places *where, const char *joint, str
 /* Whether it may be what is at a path that it never had, in a directory that was moved. */
 static bool seen_elsewhere(const struct comparison *c, uint64_t ino)
 {
-	for (size_t i = 0; i < c->seen->entries.n; i++) {
-		const struct tree_entry *e = &c->seen->entries.v[i];
-
+	vec_each(e, &c->seen->entries) {
 		if (!*e->path || persisted_was_ever(c->p, e->path))
 			continue;
 		struct values set = persisted_composed_at(c->p, e->path);

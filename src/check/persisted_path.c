@@ -28,8 +28,7 @@ static bool attr_of(const struct promises *p, uint64_t ino, struct reffs_attr *o
 /* Whether a path was reported already through a directory above it. */
 bool persisted_below_missing(const struct comparison *c, const char *path)
 {
-	for (size_t i = 0; i < c->out->n; i++) {
-		const struct finding *f = &c->out->v[i];
+	vec_each(f, c->out) {
 		size_t n = strlen(f->path);
 
 		if ((f->kind == FINDING_MISSING || f->kind == FINDING_UNREADABLE) &&
@@ -41,10 +40,7 @@ bool persisted_below_missing(const struct comparison *c, const char *path)
 
 bool persisted_was_ever(const struct promises *p, const char *path)
 {
-	for (size_t i = 0; i <= p->last; i++)
-		if (op_history_ino(p->h, i, path))
-			return true;
-	return false;
+	return any_of(i, p->last + 1, op_history_ino(p->h, i, path));
 }
 
 /* ---- paths that no state had, but that parts of several make ---- */
@@ -141,10 +137,7 @@ static bool lapsed(const struct promises *p, uint64_t ino)
 
 static bool any_lapsed(const struct promises *p, const struct values *set)
 {
-	for (size_t i = 0; i < set->n; i++)
-		if (set->v[i] && lapsed(p, set->v[i]))
-			return true;
-	return false;
+	return any_of(i, set->n, set->v[i] && lapsed(p, set->v[i]));
 }
 
 static void check_missing(struct comparison *c, const char *path, const struct values *set,

@@ -202,11 +202,9 @@ static bool names_line(struct op_history *h, size_t state, const char *path, uin
 {
 	const struct history_paths *paths = op_history_paths_at(h, state);
 
-	for (size_t i = 0; i < paths->n; i++)
-		if (paths->v[i].ino == ino && on_the_way(path, paths->v[i].path) &&
-		    settled(h, state, paths->v[i].path))
-			return true;
-	return false;
+	return any_of(i, paths->n,
+		      paths->v[i].ino == ino && on_the_way(path, paths->v[i].path) &&
+			      settled(h, state, paths->v[i].path));
 }
 
 /* Whether `path` is, in a state, a name in the directory. */
@@ -296,8 +294,7 @@ const struct promise *promise_for_length(const struct promises *p, uint64_t ino,
 	const struct promise *why = NULL;
 
 	*length = 0;
-	for (size_t i = 0; i < p->list.n; i++) {
-		const struct promise *x = &p->list.v[i];
+	vec_each(x, &p->list) {
 		uint64_t needed = x->to;
 
 		if (x->kind != PROMISE_RANGE || x->ino != ino)
@@ -333,16 +330,12 @@ bool promise_of_any_name(const struct promises *p, const struct promise *x, uint
 
 	if (x->ino != ino || x->kind == PROMISE_ALL || !p->g->fsync_names)
 		return false;
-	for (size_t i = 0; i < paths->n; i++)
-		if (paths->v[i].ino == ino && covers_path(p, x, paths->v[i].path))
-			return false;
-	return true;
+	return !any_of(i, paths->n, paths->v[i].ino == ino && covers_path(p, x, paths->v[i].path));
 }
 
 const struct promise *promise_for_existence(const struct promises *p, uint64_t ino)
 {
-	for (size_t i = 0; i < p->list.n; i++) {
-		const struct promise *x = &p->list.v[i];
+	vec_each(x, &p->list) {
 		const struct history_paths *paths = op_history_paths_at(p->h, x->state);
 
 		if (promise_of_any_name(p, x, ino))

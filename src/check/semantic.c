@@ -22,9 +22,7 @@ void semantic_init(struct semantic_table *t, bool times)
 
 void semantic_release(struct semantic_table *t)
 {
-	for (size_t i = 0; i < t->ops.n; i++) {
-		struct semantic_op *op = &t->ops.v[i];
-
+	vec_each(op, &t->ops) {
 		for (size_t j = 0; j < op->states.n; j++)
 			vec_release(&op->states.v[j].origins);
 		vec_release(&op->states);
@@ -118,10 +116,7 @@ struct semantic_judge {
 static const struct carried *find_carried(const struct semantic_judge *j,
 					  const struct semantic_seen *s)
 {
-	for (size_t i = 0; i < j->carry.n; i++)
-		if (same(j->t, j->carry.v[i].seen, s))
-			return &j->carry.v[i];
-	return NULL;
+	return vec_find(i, &j->carry, same(j->t, j->carry.v[i].seen, s));
 }
 
 static bool is(const struct semantic_judge *j, const struct semantic_seen *a,
@@ -132,10 +127,7 @@ static bool is(const struct semantic_judge *j, const struct semantic_seen *a,
 
 static bool has_origin(const struct semantic_state *s, enum semantic_where where)
 {
-	for (size_t i = 0; i < s->origins.n; i++)
-		if (s->origins.v[i].where == where)
-			return true;
-	return false;
+	return any_of(i, s->origins.n, s->origins.v[i].where == where);
 }
 
 /*
@@ -199,9 +191,7 @@ static enum semantic_cause cause_of(const struct semantic_state *s, enum semanti
 {
 	enum semantic_cause cause = SEMANTIC_TEARING;
 
-	for (size_t i = 0; i < s->origins.n; i++) {
-		const struct semantic_origin *o = &s->origins.v[i];
-
+	vec_each(o, &s->origins) {
 		if (!tells(o, kind))
 			continue;
 		if (semantic_is_complete(o))

@@ -49,9 +49,7 @@ static bool is_allowed(const struct context *c, uint64_t ino, size_t from, bool 
 {
 	bool known = false;
 
-	for (size_t i = 0; i < c->had->n; i++) {
-		const struct check_times *x = &c->had->v[i];
-
+	vec_each(x, c->had) {
 		if (x->ino != ino || x->state < from || x->state > c->p->last)
 			continue;
 		known |= x->state == from;

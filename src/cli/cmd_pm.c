@@ -123,7 +123,8 @@ static void print_json(const struct pm *p)
 		 KV("pruned", s->pruned), KV("recovery_ways", p->out.recovery_ways),
 		 KV("recoveries", s->recoveries), KV("recoveries_tried", s->recoveries_tried),
 		 KV("recovery_states", s->recovery_states),
-		 KV("recovery_left_out", p->out.recovery_left_out));
+		 KV("recovery_left_out", p->out.recovery_left_out),
+		 KV("recovery_resized", p->out.recovery_resized));
 	cli_json_end(&j);
 }
 
@@ -150,6 +151,10 @@ static void print_more(const struct pm *p)
 		       "%llu crash states of them checked, up to %.15g left out\n",
 		       COUNT_S(p->out.recovery_ways, "way"), llu(s->recoveries),
 		       llu(s->recoveries_tried), llu(s->recovery_states), p->out.recovery_left_out);
+	if (p->out.recovery_resized)
+		printf("recovery changes the size of the file in %llu %s: its crashes there are "
+		       "not tried\n",
+		       COUNT_S(p->out.recovery_resized, "state"));
 }
 
 /* Nothing is left out silently. */

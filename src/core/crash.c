@@ -287,8 +287,7 @@ static void count_possible(struct crash *e)
 		return;
 	e->counted = true;
 	s->possible = s->possible_torn = s->pruned = 0;
-	for (size_t i = 0; i < e->points.n; i++) {
-		const struct crash_at *at = &e->points.v[i];
+	vec_each(at, &e->points) {
 		double whole = subsets(at->vary);
 
 		add_saturating(&s->possible, whole + at->extra);

@@ -230,11 +230,9 @@ static bool cannot_flush(struct exporter *x, uint64_t flush)
 	for (size_t i = 0; i < x->logged.n; i++)
 		if (!x->requests[x->logged.v[i]].durable && !covers(x, flush, x->logged.v[i]))
 			return true;
-	for (size_t i = 0; i < x->waiting.n; i++)
-		if (waits_for(x, flush, x->waiting.v[i]) &&
-		    above_uncovered(x, flush, x->waiting.v[i]))
-			return true;
-	return false;
+	return any_of(i, x->waiting.n,
+		      waits_for(x, flush, x->waiting.v[i]) &&
+			      above_uncovered(x, flush, x->waiting.v[i]));
 }
 
 /* Requests that go into the log. */
@@ -260,10 +258,7 @@ static bool is_idle_flush(struct exporter *x, uint64_t flush)
 	for (size_t i = 0; i < x->logged.n; i++)
 		if (!x->requests[x->logged.v[i]].durable)
 			return false;
-	for (size_t i = 0; i < x->waiting.n; i++)
-		if (waits_for(x, flush, x->waiting.v[i]))
-			return false;
-	return true;
+	return !any_of(i, x->waiting.n, waits_for(x, flush, x->waiting.v[i]));
 }
 
 /* Whether this was a flush under way, which it now no longer is. */

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 
 #include "base/number.h"
 #include "core/bytes.h"
@@ -35,18 +34,11 @@ struct importer {
 };
 
 /* "LOG: entry 5 at byte 4096: ..." */
-static int printf_like(3, 4)
-	bad_entry(const struct importer *im, struct err *err, const char *fmt, ...)
-{
-	char why[320];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	return err_set(err, -EINVAL, "%s: entry %" PRIu64 " at byte %" PRIu64 ": %s", im->src->name,
-		       im->entry, im->entry_at, why);
-}
+#define bad_entry(im, err, ...)                                                                    \
+	(err_set((err), -EINVAL, __VA_ARGS__),                                                     \
+	 err_context((err), "%s: entry %" PRIu64 " at byte %" PRIu64, (im)->src->name,             \
+		     (im)->entry, (im)->entry_at),                                                 \
+	 -EINVAL)
 
 static int read_super(struct importer *im, uint64_t *n_entries, struct err *err)
 {

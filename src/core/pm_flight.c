@@ -78,8 +78,7 @@ static void make_members(struct flight_making *m)
 	vec_clear(&f->members);
 	vec_reserve(&f->pieces, mem->atoms.n - mem->n_gone);
 	vec_reserve(&f->members, mem->atoms.n - mem->n_gone);
-	for (size_t i = 0; i < mem->atoms.n; i++) {
-		struct pm_atom *a = &mem->atoms.v[i];
+	vec_each(a, &mem->atoms) {
 		if (a->gone)
 			continue;
 		struct pm_group *g = &f->groups.v[a->piece];
@@ -182,9 +181,7 @@ static void find_needs(struct flight_making *m)
 	uint32_t before = PM_NONE;
 
 	vec_clear(&f->need);
-	for (size_t i = 0; i < mem->atoms.n; i++) {
-		const struct pm_atom *a = &mem->atoms.v[i];
-
+	vec_each(a, &mem->atoms) {
 		if (!a->gone && a->next != PM_NONE)
 			add_need(m, mem->atoms.v[a->next].piece, a->piece);
 	}

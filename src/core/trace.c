@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 
 #include "core/bytes.h"
 #include "core/posix.h"
@@ -197,18 +196,9 @@ int trace_check_info(const struct trace_info *info, struct err *err)
 	return 0;
 }
 
-#define WRONG(n, ...) wrong_event((n), err, __VA_ARGS__)
-
-static int printf_like(3, 4) wrong_event(uint64_t n, struct err *err, const char *fmt, ...)
-{
-	char why[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	return err_set(err, -EINVAL, "event %" PRIu64 ": %s", n, why);
-}
+#define WRONG(n, ...)                                                                              \
+	(err_set(err, -EINVAL, __VA_ARGS__), err_context(err, "event %" PRIu64, (uint64_t)(n)),    \
+	 -EINVAL)
 
 static int check_range(uint64_t n, const struct trace_info *info, const struct event *ev,
 		       struct err *err)

@@ -54,11 +54,9 @@ static double weight_of(const struct drawer *d, const struct op_def *def, unsign
 static bool any_weight(const struct drawer *d, const struct op_def *def, unsigned arg,
 		       enum inputs_kind kind)
 {
-	for (size_t i = 0; i < d->in->weights.n; i++)
-		if (d->in->weights.v[i].def == def && d->in->weights.v[i].arg == arg &&
-		    d->in->weights.v[i].kind == kind)
-			return true;
-	return false;
+	return any_of(i, d->in->weights.n,
+		      d->in->weights.v[i].def == def && d->in->weights.v[i].arg == arg &&
+			      d->in->weights.v[i].kind == kind);
 }
 
 static const struct wheel *power_wheel(struct drawer *d, const struct op_def *def, unsigned arg)
@@ -189,8 +187,7 @@ static uint64_t draw_given(struct drawer *d, const struct op_def *def, unsigned 
 	for (size_t i = 0; i < d->in->weights.n; i++)
 		n += in_wheel(&d->in->weights.v[i], def, arg);
 	wheel_clear(&d->scratch);
-	for (size_t i = 0; i < d->in->weights.n; i++) {
-		const struct inputs_weight *w = &d->in->weights.v[i];
+	vec_each(w, &d->in->weights) {
 		bool in = in_wheel(w, def, arg);
 		double given = in && w->weight < 0 ? dist_weight(d->in->flags, place, n)
 						   : w->weight;

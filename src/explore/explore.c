@@ -481,10 +481,8 @@ static void release(struct tasks_parent *p)
 /* Of a file system that is not its own, this machine's kernel has nothing to say. */
 static bool uses_this_kernel(const struct explore_opts *opts)
 {
-	for (unsigned i = 0; i < opts->n_specs; i++)
-		if (!target_is_guest(opts->specs[i]) && !streq(opts->specs[i], "reffs"))
-			return true;
-	return false;
+	return any_of(i, opts->n_specs,
+		      !target_is_guest(opts->specs[i]) && !streq(opts->specs[i], "reffs"));
 }
 
 static int share_kernel_log(struct tasks_parent *p, struct err *err)

@@ -9,7 +9,7 @@
 #include "base/io.h"
 #include "core/bytes.h"
 
-static const char magic[16] = "outage-explore 3";
+static const char magic[16] = "outage-explore 4";
 enum { HEAD = 32, STEPS_MAX = 1 << 20, FRAMES_MAX = 1 << 24 };
 #define FILE_MAX ((size_t)8 << 30)
 

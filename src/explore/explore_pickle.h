@@ -5,7 +5,7 @@
  *
  * The file, all numbers 8 bytes, little-endian:
  *
- *	"outage-explore 3"	16 bytes
+ *	"outage-explore 4"	16 bytes
  *	hash of all that follows	16 bytes
  *	number of the walk, or of the round
  *	steps that could not be taken

@@ -267,10 +267,7 @@ static uint32_t choose(struct search *s)
 
 static bool saves_cheaply(const struct search *s)
 {
-	for (unsigned i = 0; i < s->stepper->n; i++)
-		if (s->stepper->sides[i]->saving != SAVING_CHEAP)
-			return false;
-	return true;
+	return !any_of(i, s->stepper->n, s->stepper->sides[i]->saving != SAVING_CHEAP);
 }
 
 /* Saves where we are: what is found later can be done again from here. */

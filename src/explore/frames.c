@@ -30,10 +30,7 @@ static struct frame *frame_new(struct search *s)
 	struct frame *f = xcalloc(1, sizeof(*f));
 
 	f->hash = s->at;
-	f->path.n = s->log.path.n;
-	f->path.steps = xmalloc(f->path.n * sizeof(uint32_t) + 1);
-	if (f->path.n)
-		memcpy(f->path.steps, s->log.path.v, f->path.n * sizeof(uint32_t));
+	f->path = script_path_of(s->log.path.v, s->log.path.n);
 	return f;
 }
 
@@ -41,7 +38,7 @@ static void frame_free(struct search *s, struct frame *f)
 {
 	if (f->saved)
 		stepper_drop(s->stepper, &f->point);
-	free(f->path.steps);
+	free(f->path.v);
 	free(f->todo);
 	free(f);
 }
@@ -134,7 +131,7 @@ static struct frame *nearest_saved(const struct frames *stack, const struct fram
 
 		if (x && x->saved && x->path.n <= f->path.n &&
 		    (!x->path.n ||
-		     memcmp(x->path.steps, f->path.steps, x->path.n * sizeof(uint32_t)) == 0) &&
+		     memcmp(x->path.v, f->path.v, x->path.n * sizeof(uint32_t)) == 0) &&
 		    (!best || x->path.n > best->path.n))
 			best = x;
 	}
@@ -150,12 +147,12 @@ static int mount_back(struct search *s, const struct frames *stack, struct frame
 	struct frame *from = nearest_saved(stack, f);
 
 	assert(from);
-	script_log_restore(&s->log, from->id, from->path.steps, from->path.n);
+	script_log_restore(&s->log, from->id, from->path.v, from->path.n);
 	search_tell_path(s);
 	int rc = stepper_restore(s->stepper, &from->point, &s->result, err);
 	s->at = from->hash;
 	for (size_t i = from->path.n; i < f->path.n && !rc && s->result.verdict == STEP_SAME; i++)
-		rc = search_take(s, f->path.steps[i], err);
+		rc = search_take(s, f->path.v[i], err);
 	if (!rc && s->result.verdict == STEP_SAME)
 		rc = stepper_hash(s->stepper, &s->at, err);
 	if (f->unknown && s->result.verdict == STEP_SAME) {
@@ -174,7 +171,7 @@ static void short_path(struct search *s, const struct frame *f)
 {
 	vec_clear(&s->log.path);
 	for (size_t i = 0; i < f->path.n; i++)
-		vec_push(&s->log.path, f->path.steps[i]);
+		vec_push(&s->log.path, f->path.v[i]);
 	search_tell_path(s);
 }
 
@@ -223,7 +220,7 @@ static void find_anchors(struct search *s, const struct frames *stack)
 		struct frame *x = stack->v[i];
 
 		if (x && x->saved && x->path.n && x->path.n < s->log.path.n &&
-		    memcmp(x->path.steps, s->log.path.v, x->path.n * sizeof(uint32_t)) == 0)
+		    memcmp(x->path.v, s->log.path.v, x->path.n * sizeof(uint32_t)) == 0)
 			vec_push(&s->anchors, (struct anchor){ &x->point, x->path.n });
 	}
 	vec_sort(&s->anchors, by_length);
@@ -288,10 +285,7 @@ static int try_step(struct search *s, const struct frames *stack, struct frame *
 
 static bool known_steps(const struct search *s, const struct pickle_steps *steps)
 {
-	for (size_t i = 0; i < steps->n; i++)
-		if (steps->v[i] >= s->alphabet.steps.n)
-			return false;
-	return true;
+	return !any_of(i, steps->n, steps->v[i] >= s->alphabet.steps.n);
 }
 
 /* The frames of an earlier run. The lowest is saved, so all can be reached. */
@@ -312,9 +306,7 @@ static int resume_frames(struct search *s, struct frames *list, struct err *err)
 		if (!i)
 			continue;
 		f->unknown = true;
-		f->path.n = from->path.n;
-		f->path.steps = xmalloc(f->path.n * sizeof(uint32_t) + 1);
-		memcpy(f->path.steps, from->path.v, f->path.n * sizeof(uint32_t));
+		f->path = script_path_of(from->path.v, from->path.n);
 		vec_push(list, f);
 	}
 	return 0;
@@ -328,7 +320,7 @@ static int keep_frames(struct search *s, const struct frames *list, struct err *
 		const struct frame *f = list->v[i];
 
 		if (f)
-			pickle_add(&p, f->path.steps, f->path.n, f->todo, f->n);
+			pickle_add(&p, f->path.v, f->path.n, f->todo, f->n);
 	}
 	return search_keep(s, &p, err);
 }

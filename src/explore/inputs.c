@@ -494,9 +494,7 @@ static size_t sum_up(const struct inputs *in, const struct inputs_weight *like,
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < in->weights.n; i++) {
-		const struct inputs_weight *w = &in->weights.v[i];
-
+	vec_each(w, &in->weights) {
 		if (w->def != like->def || w->arg != like->arg || w->kind != kind)
 			continue;
 		n++;
@@ -508,8 +506,7 @@ static size_t sum_up(const struct inputs *in, const struct inputs_weight *like,
 /* Of bits none need be set, but a category or a combination is always drawn. */
 static int check_partitions(const struct inputs *in, struct err *err)
 {
-	for (size_t i = 0; i < in->weights.n; i++) {
-		const struct inputs_weight *w = &in->weights.v[i];
+	vec_each(w, &in->weights) {
 		const char *arg = w->def->args[w->arg].name;
 		double sum = 0, ignored = 0;
 		size_t bits = sum_up(in, w, INPUTS_BIT, &ignored);

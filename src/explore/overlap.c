@@ -8,6 +8,7 @@
 #include "core/hashset.h"
 #include "explore/explore.h"
 #include "explore/explore_pickle.h"
+#include "explore/explore_plan.h"
 
 struct counting {
 	struct hashset own, *all, *more;
@@ -24,23 +25,27 @@ static void take_state(void *ctx, struct hash128 state)
 
 static int count_run(const char *run, struct counting *c, uint64_t *by_bits, struct err *err)
 {
+	unsigned n = 0;
+
 	for (unsigned i = 0; i < TASKS_MAX; i++) {
 		auto_free char *name = xasprintf("task-%u.pickle", i);
 		auto_free char *path = xasprintf("%s/%s", run, name);
 		uint64_t bits = 0;
 
+		/* A task that was killed early has written nothing. */
 		if (!below_exists(run, name))
-			return i ? 0
-				 : err_set(err, -ENOENT,
-					   "%s has no %s: give directories of runs of outage "
-					   "explore that came to an end",
-					   run, "task-0.pickle");
+			continue;
 		int rc = pickle_each_state(path, take_state, c, &bits, err);
 		if (rc)
 			return rc;
 		*by_bits += bits;
+		n++;
 	}
-	return 0;
+	return n ? 0
+		 : err_set(err, -ENOENT,
+			   "%s has no %s: give directories of runs of outage explore that came to "
+			   "an end",
+			   run, EXPLORE_PICKLES);
 }
 
 int overlap_of_runs(char *const *runs, size_t n, uint64_t *states, struct overlap *out,

@@ -90,14 +90,6 @@ void script_copy(struct script *to, const struct script *from)
 	script_select(from, all, to);
 }
 
-bool script_is_workload(const struct script *s)
-{
-	for (size_t i = 0; i < s->items.n; i++)
-		if (s->items.v[i].kind != SCRIPT_OP)
-			return false;
-	return true;
-}
-
 /* ---- as text ---- */
 
 static const char *const marks[] = {
@@ -108,9 +100,7 @@ static const char *const marks[] = {
 
 void script_print(const struct script *s, struct strbuf *out)
 {
-	for (size_t i = 0; i < s->items.n; i++) {
-		const struct script_item *item = &s->items.v[i];
-
+	vec_each(item, &s->items) {
 		if (item->kind == SCRIPT_OP)
 			op_print(&s->w.ops.v[item->n], out);
 		else
@@ -169,32 +159,22 @@ int script_parse(const char *text, size_t len, const char *source, struct script
 
 /* ---- what happened lately ---- */
 
-static void path_release(struct script_path *p)
+struct script_path script_path_of(const uint32_t *steps, size_t n)
 {
-	free(p->steps);
-	*p = (struct script_path){ 0 };
-}
+	struct script_path p = { 0 };
 
-static struct script_path path_copy(const uint32_t *steps, size_t n)
-{
-	struct script_path p = { .steps = xmalloc(n * sizeof(*steps) + 1), .n = n };
-
+	vec_reserve(&p, n + 1);
+	p.n = n;
 	if (n)
-		memcpy(p.steps, steps, n * sizeof(*steps));
+		memcpy(p.v, steps, n * sizeof(*steps));
 	return p;
-}
-
-static void path_push(struct script_path *p, uint32_t step)
-{
-	p->steps = xrealloc(p->steps, (p->n + 1) * sizeof(*p->steps));
-	p->steps[p->n++] = step;
 }
 
 void script_log_reset(struct script_log *l)
 {
 	for (unsigned i = 0; i < SCRIPT_RECENT; i++)
-		path_release(&l->recent[i].path);
-	path_release(&l->before);
+		vec_release(&l->recent[i].path);
+	vec_release(&l->before);
 	vec_clear(&l->path);
 	l->n = 0;
 }
@@ -212,14 +192,14 @@ static struct script_event *next_event(struct script_log *l)
 
 	if (l->n >= SCRIPT_RECENT) {
 		if (e->kind == SCRIPT_OP) {
-			path_push(&l->before, e->n);
+			vec_push(&l->before, e->n);
 		} else if (e->kind == SCRIPT_RESTORE) {
-			path_release(&l->before);
+			vec_release(&l->before);
 			l->before = e->path;
 			e->path = (struct script_path){ 0 };
 		}
 	}
-	path_release(&e->path);
+	vec_release(&e->path);
 	l->n++;
 	return e;
 }
@@ -239,7 +219,7 @@ void script_log_save(struct script_log *l, uint32_t id)
 
 	e->kind = SCRIPT_SAVE;
 	e->n = id;
-	e->path = path_copy(l->path.v, l->path.n);
+	e->path = script_path_of(l->path.v, l->path.n);
 }
 
 void script_log_restore(struct script_log *l, uint32_t id, const uint32_t *path, size_t n)
@@ -248,10 +228,9 @@ void script_log_restore(struct script_log *l, uint32_t id, const uint32_t *path,
 
 	e->kind = SCRIPT_RESTORE;
 	e->n = id;
-	e->path = path_copy(path, n);
-	vec_clear(&l->path);
-	for (size_t i = 0; i < n; i++)
-		vec_push(&l->path, path[i]);
+	e->path = script_path_of(path, n);
+	vec_release(&l->path);
+	l->path = script_path_of(path, n);
 }
 
 void script_from_path(const struct script_log *l, const struct alphabet *a, struct script *out)
@@ -265,7 +244,7 @@ static void add_path(struct script *out, const struct alphabet *a, const struct 
 {
 	script_add(out, SCRIPT_BASE, 0);
 	for (size_t i = 0; i < p->n; i++)
-		script_add_step(out, a, p->steps[i]);
+		script_add_step(out, a, p->v[i]);
 }
 
 static bool saved_in_ring(const struct script_log *l, uint64_t from, uint64_t to, uint32_t id)

@@ -47,7 +47,6 @@ void script_add_step(struct script *s, const struct alphabet *a, size_t step);
 void script_add(struct script *s, enum script_kind kind, uint32_t n);
 /* The items whose `keep` is set; operations on handles that are then never opened go, too. */
 void script_select(const struct script *s, const bool *keep, struct script *out);
-bool script_is_workload(const struct script *s); /* nothing is saved or put back */
 void script_print(const struct script *s, struct strbuf *out);
 int script_parse(const char *text, size_t len, const char *source, struct script *out,
 		 struct err *err) must_check;
@@ -110,10 +109,8 @@ int script_cut(struct script *s, struct stepper *st, const struct shrink_how *ho
 
 /* ---- what happened lately ---- */
 
-struct script_path {
-	uint32_t *steps;
-	size_t n;
-};
+struct script_path vec_of(uint32_t);
+struct script_path script_path_of(const uint32_t *steps, size_t n);
 
 struct script_event {
 	enum script_kind kind;
@@ -122,7 +119,7 @@ struct script_event {
 };
 
 struct script_log {
-	struct vec_of(uint32_t) path; /* steps from the empty file system to where we are */
+	struct script_path path; /* steps from the empty file system to where we are */
 	struct script_event recent[SCRIPT_RECENT];
 	uint64_t n;		   /* events so far; the ring holds the last of them */
 	struct script_path before; /* the path before the oldest event of the ring */

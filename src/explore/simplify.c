@@ -179,7 +179,7 @@ static void name_in_root(const struct names *names, const char *path, char out[3
 /* One name for another, or a place in the root for one below. 1 if something changed. */
 static int simpler_names(struct shrink *h, struct err *err)
 {
-	struct names names;
+	auto_call(names_release) struct names names;
 	int rc = 0;
 
 	names_of(h->best, &names);
@@ -196,7 +196,6 @@ static int simpler_names(struct shrink *h, struct err *err)
 			if (i != k)
 				rc = TRY(h, .kind = CHANGE_PATH, .from = names.v[i],
 					 .to = names.v[k]);
-	names_release(&names);
 	return rc;
 }
 
@@ -207,7 +206,7 @@ static int simpler_names(struct shrink *h, struct err *err)
 static int own_name(struct shrink *h, struct err *err)
 {
 	size_t n = h->best->items.n;
-	struct names names;
+	auto_call(names_release) struct names names = { 0 };
 	char fresh[32];
 	int rc = 0;
 
@@ -226,13 +225,12 @@ static int own_name(struct shrink *h, struct err *err)
 			rc = TRY(h, .kind = CHANGE_ONE_PATH, .op = item->n, .from = from,
 				 .to = fresh, .drop = k);
 		}
-	names_release(&names);
 	return rc;
 }
 
 static int fewer_renames(struct shrink *h, struct err *err)
 {
-	struct names names;
+	auto_call(names_release) struct names names;
 	char fresh[32];
 	int rc = 0;
 
@@ -248,7 +246,6 @@ static int fewer_renames(struct shrink *h, struct err *err)
 		rc = TRY(h, .kind = CHANGE_NO_RENAME, .op = item->n, .from = from, .to = to,
 			 .fresh = fresh, .drop = i);
 	}
-	names_release(&names);
 	return rc;
 }
 

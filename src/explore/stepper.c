@@ -320,12 +320,11 @@ static bool same_xattrs(const struct tree_entry *a, const struct tree_entry *b)
 {
 	if (a->n_xattrs != b->n_xattrs)
 		return false;
-	for (size_t i = 0; i < a->n_xattrs; i++)
-		if (!streq(a->xattrs[i].name, b->xattrs[i].name) ||
-		    a->xattrs[i].len != b->xattrs[i].len ||
-		    memcmp(a->xattrs[i].value, b->xattrs[i].value, a->xattrs[i].len) != 0)
-			return false;
-	return true;
+	return !any_of(i, a->n_xattrs,
+		       !streq(a->xattrs[i].name, b->xattrs[i].name) ||
+			       a->xattrs[i].len != b->xattrs[i].len ||
+			       memcmp(a->xattrs[i].value, b->xattrs[i].value, a->xattrs[i].len) !=
+				       0);
 }
 
 static struct tree_entry *root_of(struct tree *t)
@@ -380,10 +379,7 @@ static void differ_in_state(const struct stepper *s, unsigned side, struct step_
 
 static bool all_have_hashes(const struct stepper *s)
 {
-	for (unsigned i = 0; i < s->n; i++)
-		if (!s->sides[i]->ops->hash)
-			return false;
-	return true;
+	return !any_of(i, s->n, !s->sides[i]->ops->hash);
 }
 
 static int show(struct stepper *s, unsigned i, struct err *err)

@@ -2,8 +2,10 @@
 /* task.c - one task: a process that searches. */
 #include "explore/task.h"
 
+#include "base/below.h"
 #include "explore/finding_dir.h"
 #include "explore/explore_pickle.h"
+#include "explore/explore_plan.h"
 
 enum { ROOM_EVERY = 16, ROOM_STEPS = 1000, WALK_DEPTH = 400 };
 #define SEED_STEP 0x632be59bd9b4e019ULL
@@ -192,6 +194,15 @@ static void choose_walks(struct task *t)
 	}
 }
 
+/* A task that was killed before it first wrote where it was begins anew, if others did write. */
+static bool goes_on(const struct task *t)
+{
+	auto_free char *own = xasprintf("task-%u.pickle", t->o.number);
+	auto_free char *any = case_find(t->opts->dir, EXPLORE_PICKLES);
+
+	return t->opts->resume && (!any || below_exists(t->opts->dir, own));
+}
+
 static int task_search(struct task *t, struct err *err)
 {
 	struct inputs in = *t->opts->inputs;
@@ -217,7 +228,7 @@ static int task_search(struct task *t, struct err *err)
 		how.room_every = ROOM_EVERY;
 	if (t->opts->operations)
 		s.until = max(t->opts->operations / t->opts->jobs, (uint64_t)1);
-	if (t->opts->resume)
+	if (goes_on(t))
 		rc = search_resume(&s, &pickle, err);
 	search_init(&s);
 	if (!rc)

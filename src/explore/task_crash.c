@@ -51,10 +51,7 @@ static bool on_stopped(void *ctx)
 
 static struct finding *of_kernel(const struct findings *list)
 {
-	for (size_t i = 0; i < list->n; i++)
-		if (list->v[i].kind == FINDING_KERNEL_LOG)
-			return &list->v[i];
-	return NULL;
+	return vec_find(i, list, list->v[i].kind == FINDING_KERNEL_LOG);
 }
 
 static int keep_found(struct task_crash *found, const struct run_case *c, struct err *err)
@@ -205,10 +202,7 @@ static bool makes_durable(const struct search *s)
 	if (s->last == UINT32_MAX)
 		return false;
 	st = &s->alphabet.steps.v[s->last];
-	for (uint32_t k = 0; k < st->n; k++)
-		if (workload_persists(&s->alphabet.w, st->first + k))
-			return true;
-	return false;
+	return any_of(k, st->n, workload_persists(&s->alphabet.w, st->first + k));
 }
 
 static void tell_end(const struct task_crash *c)

@@ -103,10 +103,8 @@ static void show_trees(struct task *t, const struct step_result *result)
 
 static bool has_saved(const struct script *s)
 {
-	for (size_t i = 0; i < s->items.n; i++)
-		if (s->items.v[i].kind == SCRIPT_SAVE || s->items.v[i].kind == SCRIPT_RESTORE)
-			return true;
-	return false;
+	return any_of(i, s->items.n,
+		      s->items.v[i].kind == SCRIPT_SAVE || s->items.v[i].kind == SCRIPT_RESTORE);
 }
 
 /*

@@ -27,17 +27,14 @@ uint64_t forget_clock_ns(void)
 
 void forget_log(struct forget *f, const char *fmt, ...)
 {
-	auto_free char *line = NULL;
 	va_list ap;
 
 	if (!f->opts.log)
 		return;
 	va_start(ap, fmt);
-	if (vasprintf(&line, fmt, ap) < 0)
-		line = NULL;
+	auto_free char *line = xvasprintf(fmt, ap);
 	va_end(ap);
-	if (line)
-		f->opts.log(f->opts.log_ctx, line);
+	f->opts.log(f->opts.log_ctx, line);
 }
 
 static void log_call(struct call *c)
@@ -162,12 +159,11 @@ static int first_of_run(struct call *c)
 	struct node *n = c->node;
 	int64_t rc = 0;
 
-	pthread_mutex_lock(&n->lock);
+	auto_lock(&n->lock);
 	if (n->pf)
 		rc = pagefile_read(n->pf, data, c->act.first_offset, c->act.first_len);
 	if (rc > 0)
 		rc = pagefile_write_durable(n->pf, data, c->act.first_offset, (size_t)rc);
-	pthread_mutex_unlock(&n->lock);
 	return rc < 0 ? (int)rc : 0;
 }
 

@@ -67,17 +67,14 @@ struct forget_control {
 
 void forget_control_logf(const struct forget_control_opts *o, const char *fmt, ...)
 {
-	auto_free char *line = NULL;
 	va_list ap;
 
 	if (!o->log)
 		return;
 	va_start(ap, fmt);
-	if (vasprintf(&line, fmt, ap) < 0)
-		line = NULL;
+	auto_free char *line = xvasprintf(fmt, ap);
 	va_end(ap);
-	if (line)
-		o->log(o->log_ctx, line);
+	o->log(o->log_ctx, line);
 }
 
 /* ---- sockets in directories ---- */

@@ -30,13 +30,11 @@ void data_open_created(struct forget *f, struct node *n, int fd)
 
 static int open_node(struct forget *f, struct node *n, bool write)
 {
-	int fd;
+	auto_lock(&n->lock);
+	int fd = data_fd(f, n, write);
 
-	pthread_mutex_lock(&n->lock);
-	fd = data_fd(f, n, write);
 	n->opens += fd >= 0;
 	data_trim(f, n);
-	pthread_mutex_unlock(&n->lock);
 	return min(fd, 0);
 }
 

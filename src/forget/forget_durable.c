@@ -45,12 +45,10 @@ static int add_failed(void *ctx, const struct pagefile_risk *risk)
 /* Fails if a failed sync left data that is taken for clean: no sync will write it. */
 static int check_failed(struct forget *f, const struct fault *some, struct err *err)
 {
-	auto_vec struct node_list nodes = { 0 };
+	auto_vec struct node_walk nodes = data_dirty_nodes(f);
 	int rc = 0;
 
-	data_dirty_nodes(f, &nodes);
-	for (size_t i = 0; i < nodes.n; i++) {
-		struct node *n = nodes.v[i];
+	for (struct node *n; (n = node_next(&nodes));) {
 		auto_strbuf path = STRBUF_INIT;
 		uint64_t bytes = 0;
 
@@ -65,7 +63,6 @@ static int check_failed(struct forget *f, const struct fault *some, struct err *
 				     "did not write (%" PRIu64
 				     " bytes) is taken for written; writing it again helps",
 				     strbuf_str(&path), bytes);
-		node_unref(f, n);
 	}
 	return rc;
 }

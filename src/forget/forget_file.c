@@ -365,26 +365,40 @@ void data_free(struct forget *f, struct node *n)
 	atomic_store(&n->live, n->times);
 }
 
-void data_dirty_nodes(struct forget *f, struct node_list *out)
+static void walk_to(struct node_walk *w, struct node *n)
 {
-	pthread_mutex_lock(&f->table); /* no node is freed */
-	pthread_mutex_lock(&f->dirty);
-	for (struct node *n = f->dirty_first; n; n = n->dirty_next)
-		if (!n->dead) {
-			n->refs++;
-			vec_push(out, n);
-		}
-	pthread_mutex_unlock(&f->dirty);
-	pthread_mutex_unlock(&f->table);
+	n->refs++;
+	vec_push(&w->list, n);
 }
 
-void data_sized_nodes(struct forget *f, struct node_list *out)
+struct node_walk data_dirty_nodes(struct forget *f)
 {
+	struct node_walk w = { .f = f };
+
+	auto_lock(&f->table); /* no node is freed */
+	auto_lock(&f->dirty);
+	for (struct node *n = f->dirty_first; n; n = n->dirty_next)
+		if (!n->dead)
+			walk_to(&w, n);
+	return w;
+}
+
+struct node_walk data_sized_nodes(struct forget *f)
+{
+	struct node_walk w = { .f = f };
+
 	auto_lock(&f->table);
-	for (size_t i = 0; i < f->sized.n; i++) {
-		f->sized.v[i]->refs++;
-		vec_push(out, f->sized.v[i]);
-	}
+	for (size_t i = 0; i < f->sized.n; i++)
+		walk_to(&w, f->sized.v[i]);
+	return w;
+}
+
+struct node *node_next(struct node_walk *w)
+{
+	if (w->at)
+		node_unref(w->f, w->at);
+	w->at = w->next < w->list.n ? w->list.v[w->next++] : NULL;
+	return w->at;
 }
 
 void data_touch(struct node *n)

@@ -102,7 +102,6 @@ struct node {
 	atomic_bool dropping; /* the kernel is being told: pages that it writes back are lost */
 };
 
-struct node_list vec_of(struct node *);
 struct undo_list vec_of(struct undo *);
 
 /* ---- undo: how an operation of the log is taken back ---- */
@@ -562,10 +561,22 @@ int data_write_through(struct forget *f, struct node *n, const void *data, uint6
 int64_t data_seek(struct forget *f, struct node *n, uint64_t offset, int whence) must_check;
 /* Takes the node lock; the node must be out of use. */
 void data_release(struct forget *f, struct node *n);
-/* Every node that has data in memory, each with a reference; the caller drops them. */
-void data_dirty_nodes(struct forget *f, struct node_list *out);
-/* The same for those whose size waits for metadata. */
-void data_sized_nodes(struct forget *f, struct node_list *out);
+/*
+ * A walk over every node that has data in memory, and over those whose size waits for metadata.
+ * Each has a reference until the next is asked for; a walk goes to its end:
+ *
+ *	auto_vec struct node_walk walk = data_dirty_nodes(f);
+ *	for (struct node *n; (n = node_next(&walk));) ...
+ */
+struct node_walk {
+	struct vec_of(struct node *) list;
+	size_t next;
+	struct node *at;
+	struct forget *f;
+};
+struct node_walk data_dirty_nodes(struct forget *f);
+struct node_walk data_sized_nodes(struct forget *f);
+struct node *node_next(struct node_walk *w);
 
 /* ---- forget_sync.c ---- */
 
@@ -608,7 +619,9 @@ static inline void names_leave_(struct forget *const *f)
 {
 	names_unlock(*f);
 }
-#define auto_names(f) auto_call(names_leave_) struct forget *const names_of_ = names_enter_(f)
+#define auto_names(f)                                                                              \
+	auto_call(names_leave_)                                                                    \
+		__attribute__((unused)) struct forget *const names_of_ = names_enter_(f)
 /* Before the operation: it is in the journal. Gives its number, or -errno. */
 int log_intend(struct forget *f, struct undo *u) must_check;
 /* The operation failed, and did nothing. */

@@ -160,13 +160,10 @@ static bool is_meant(struct forget *f, const struct fault *fault, struct node *o
 
 int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fault)
 {
-	auto_vec struct node_list nodes = { 0 };
+	auto_vec struct node_walk nodes = data_dirty_nodes(f);
 	int rc = 0, one;
 
-	data_dirty_nodes(f, &nodes);
-	for (size_t i = 0; i < nodes.n; i++) {
-		struct node *n = nodes.v[i];
-
+	for (struct node *n; (n = node_next(&nodes));) {
 		pthread_mutex_lock(&n->lock);
 		if (is_meant(f, fault, own, n)) {
 			if (fault->pages == FAULT_PAGES_ALL)
@@ -182,20 +179,17 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 		}
 		pthread_mutex_unlock(&n->lock);
 		rc = rc ? rc : one;
-		node_unref(f, n);
 	}
 	return rc;
 }
 
 uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
 {
-	auto_vec struct node_list nodes = { 0 };
+	auto_vec struct node_walk nodes = data_dirty_nodes(f);
 	uint64_t most = 0;
 
-	data_dirty_nodes(f, &nodes);
-	for (size_t i = 0; i < nodes.n; i++) {
+	for (struct node *n; (n = node_next(&nodes));) {
 		struct page_walk w = { .page_size = pagecache_opts(f->cache)->page_size };
-		struct node *n = nodes.v[i];
 
 		pthread_mutex_lock(&n->lock);
 		if (n->pf && is_meant(f, fault, NULL, n))
@@ -203,7 +197,6 @@ uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
 		pthread_mutex_unlock(&n->lock);
 		most = max(most, (uint64_t)w.pages.n);
 		vec_release(&w.pages);
-		node_unref(f, n);
 	}
 	return most;
 }
@@ -217,15 +210,12 @@ static bool is_found(struct node *n)
 
 int forget_sync_all(struct forget *f)
 {
-	auto_vec struct node_list nodes = { 0 };
+	auto_vec struct node_walk nodes = data_dirty_nodes(f);
 	int rc = 0;
 
-	data_dirty_nodes(f, &nodes);
-	for (size_t i = 0; i < nodes.n; i++) {
-		struct node *n = nodes.v[i];
-		int one;
+	for (struct node *n; (n = node_next(&nodes));) {
+		int one = is_found(n) ? data_sync_freeing(f, n) : 0;
 
-		one = is_found(n) ? data_sync_freeing(f, n) : 0;
 		data_let_go(f, n);
 		if (one) {
 			auto_strbuf path = STRBUF_INIT;
@@ -235,7 +225,6 @@ int forget_sync_all(struct forget *f)
 				   strerror(-one));
 			rc = rc ? rc : one;
 		}
-		node_unref(f, n);
 	}
 	if (f->log) {
 		int one;
@@ -347,12 +336,10 @@ static void take_whole_sizes(struct survival *s)
 /* The gate is held alone, so no other thread changes the list. */
 static void sync_surviving_sizes(struct survival *s)
 {
-	auto_vec struct node_list list = { 0 };
 	struct forget *f = s->f;
+	auto_vec struct node_walk list = data_sized_nodes(f);
 
-	data_sized_nodes(f, &list);
-	for (size_t i = 0; i < list.n; i++) {
-		struct node *n = list.v[i];
+	for (struct node *n; (n = node_next(&list));) {
 		int rc = 0;
 
 		pthread_mutex_lock(&n->lock);
@@ -363,7 +350,6 @@ static void sync_surviving_sizes(struct survival *s)
 			forget_log(f,
 				   "inode %llu: its size should survive and cannot be written: %s",
 				   llu(n->ino), strerror(-rc));
-		node_unref(f, n);
 	}
 }
 
@@ -397,12 +383,10 @@ static void lose_data(struct survival *s, struct told_list *told)
 {
 	enum fault_survive how = s->fault ? s->fault->survive : FAULT_SURVIVE_NONE;
 	struct page_choice some = { chance, &s->rng, s->f->opts.profile->in_order, s->until };
-	auto_vec struct node_list nodes = { 0 };
 	struct forget *f = s->f;
+	auto_vec struct node_walk nodes = data_dirty_nodes(f);
 
-	data_dirty_nodes(f, &nodes);
-	for (size_t i = 0; i < nodes.n; i++) {
-		struct node *n = nodes.v[i];
+	for (struct node *n; (n = node_next(&nodes));) {
 		int rc = 0;
 
 		pthread_mutex_lock(&n->lock);
@@ -417,7 +401,6 @@ static void lose_data(struct survival *s, struct told_list *told)
 		data_idle(f, n);
 		pthread_mutex_unlock(&n->lock);
 		told_add(f, told, n, NULL);
-		node_unref(f, n);
 	}
 }
 

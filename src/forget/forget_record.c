@@ -167,10 +167,7 @@ static char *describe_process(pid_t pid)
 
 static bool is_listed(const struct proc_list *list, pid_t pid)
 {
-	for (size_t i = 0; i < list->n; i++)
-		if (list->v[i] == pid)
-			return true;
-	return false;
+	return any_of(i, list->n, list->v[i] == pid);
 }
 
 /*

@@ -72,12 +72,10 @@ static int report_range(void *ctx, const struct pagefile_risk *risk)
 
 static size_t report_files(struct reporting *r)
 {
-	auto_vec struct node_list nodes = { 0 };
+	auto_vec struct node_walk nodes = data_dirty_nodes(r->f);
 	size_t n = 0;
 
-	data_dirty_nodes(r->f, &nodes);
-	for (size_t i = 0; i < nodes.n; i++) {
-		struct node *node = nodes.v[i];
+	for (struct node *node; (node = node_next(&nodes));) {
 		auto_strbuf path = STRBUF_INIT;
 
 		pthread_mutex_lock(&node->lock);
@@ -100,7 +98,6 @@ static size_t report_files(struct reporting *r)
 			}
 		}
 		pthread_mutex_unlock(&node->lock);
-		node_unref(r->f, node);
 	}
 	return n;
 }

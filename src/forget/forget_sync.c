@@ -11,12 +11,10 @@
 
 int data_sync_sizes(struct forget *f)
 {
-	auto_vec struct node_list list = { 0 };
+	auto_vec struct node_walk list = data_sized_nodes(f);
 	int rc = 0;
 
-	data_sized_nodes(f, &list);
-	for (size_t i = 0; i < list.n; i++) {
-		struct node *n = list.v[i];
+	for (struct node *n; (n = node_next(&list));) {
 		int one;
 
 		pthread_mutex_lock(&n->lock);
@@ -27,7 +25,6 @@ int data_sync_sizes(struct forget *f)
 			forget_log(f, "the size of inode %llu could not be made durable: %s",
 				   llu(n->ino), strerror(-one));
 		rc = rc ? rc : one;
-		node_unref(f, n);
 	}
 	return rc;
 }

@@ -129,17 +129,13 @@ void trace_call(struct call *c)
 
 void trace_note(struct forget *f, const char *fmt, ...)
 {
-	auto_free char *text = NULL;
 	va_list ap;
 
 	if (!f->opts.trace)
 		return;
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		text = NULL;
+	auto_free char *text = xvasprintf(fmt, ap);
 	va_end(ap);
-	if (!text)
-		return;
 	auto_lock(&f->trace_lock);
 	put_event(f, &(struct event){ .kind = EV_TEXT,
 				      .time_ns = util_now_ns() - f->trace_start,

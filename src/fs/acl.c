@@ -79,8 +79,7 @@ int acl_valid(const struct acl *acl)
 	uint16_t next = OWNER; /* tags may come: users after the owner, groups after theirs */
 	bool needs_mask = false;
 
-	for (size_t i = 0; i < acl->n; i++) {
-		const struct acl_entry *e = &acl->v[i];
+	vec_each(e, acl) {
 		bool fits = e->tag == next;
 
 		if (e->perm & ~7)
@@ -110,9 +109,7 @@ bool acl_mode(const struct acl *acl, uint32_t *mode)
 	uint32_t bits = 0;
 	bool more = false;
 
-	for (size_t i = 0; i < acl->n; i++) {
-		const struct acl_entry *e = &acl->v[i];
-
+	vec_each(e, acl) {
 		if (e->tag == OWNER)
 			bits |= (uint32_t)e->perm << 6;
 		else if (e->tag == GROUP_OWNER)
@@ -139,10 +136,7 @@ static bool load(const struct reffs_inode *i, const char *name, struct acl *out)
 
 static struct acl_entry *find_entry(const struct acl *acl, uint16_t tag)
 {
-	for (size_t i = 0; i < acl->n; i++)
-		if (acl->v[i].tag == tag)
-			return &acl->v[i];
-	return NULL;
+	return vec_find(i, acl, acl->v[i].tag == tag);
 }
 
 /*
@@ -154,8 +148,7 @@ static const struct acl_entry *deciding(const struct acl *acl, const struct reff
 {
 	bool member = false;
 
-	for (size_t n = 0; n < acl->n; n++) {
-		const struct acl_entry *e = &acl->v[n];
+	vec_each(e, acl) {
 		uint32_t gid = e->tag == GROUP ? e->id : i->gid;
 
 		if (e->tag == OWNER && c->uid == i->uid)

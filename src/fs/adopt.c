@@ -100,10 +100,7 @@ static int remove_gone(struct adopter *a, uint64_t dir, const char *path)
 
 static const struct taken_inode *find_ino(const struct adopter *a, uint64_t ino)
 {
-	for (size_t i = 0; i < a->taken.n; i++)
-		if (a->taken.v[i].ino == ino)
-			return &a->taken.v[i];
-	return NULL;
+	return vec_find(i, &a->taken, a->taken.v[i].ino == ino);
 }
 
 static uint64_t find_link(const struct adopter *a, uint32_t link)

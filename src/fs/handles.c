@@ -13,9 +13,7 @@ struct handle *handle_find(struct reffs *r, const char *name)
 void handle_set(struct reffs *r, const char *name, struct opened file)
 {
 	vfs_pin(r, file.ino, 1);
-	for (size_t i = 0; i < r->handles.n; i++) {
-		struct handle *h = &r->handles.v[i];
-
+	vec_each(h, &r->handles) {
 		if (!streq(h->name, name))
 			continue;
 		/* The new one is open before the old one is closed. */

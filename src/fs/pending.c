@@ -313,7 +313,7 @@ static void each_of_group(const struct pending *l, enum group_kind kind, uint64_
 		fn(ctx, k->entry);
 }
 
-/* What an operation needs. */
+/* Calls `fn` for each operation that this one needs. */
 static void each_needed(const struct pending *l, const struct entry *e, entry_fn *fn, void *ctx)
 {
 	for (unsigned i = 0; i < e->n_links; i++) {
@@ -466,12 +466,6 @@ size_t pending_choose_gone(struct pending *l, uint64_t ino)
 {
 	choose_group(l, GROUP_ATTRS, ino);
 	return close_choice(l);
-}
-
-void pending_gone(struct pending *l, uint64_t ino, pending_fn durable, void *ctx)
-{
-	pending_choose_gone(l, ino);
-	pending_settle_chosen(l, durable, ctx);
 }
 
 size_t pending_choose_kept(struct pending *l, bool (*keep)(void *ctx, const struct pending_op *op),

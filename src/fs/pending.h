@@ -74,11 +74,6 @@ void pending_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only, 
 /* The same for everything. */
 void pending_sync_all(struct pending *l, pending_fn durable, void *ctx);
 /*
- * The last name of `ino` is gone for good, and the file is not open: its attributes cannot come
- * back, and its number may be given to another. Its pending operations are settled as durable.
- */
-void pending_gone(struct pending *l, uint64_t ino, pending_fn durable, void *ctx);
-/*
  * The operations that `keep` says shall survive become durable, with all they need (P1), and all
  * before them if the profile is in_order; in order. Then the rest is undone in reverse order, and
  * the log is empty. NULL: nothing survives.
@@ -99,6 +94,10 @@ size_t pending_choose_all(struct pending *l);
 /* Chooses the operations that survive a power cut; as pending_cut(). */
 size_t pending_choose_kept(struct pending *l, bool (*keep)(void *ctx, const struct pending_op *op),
 			   void *ctx);
+/*
+ * The same for attributes of `ino`: its last name is gone for good, and the file is not open. Such
+ * attributes cannot come back, and the number may be given to another file.
+ */
 size_t pending_choose_gone(struct pending *l, uint64_t ino);
 void pending_each_chosen(const struct pending *l, pending_fn fn, void *ctx);
 /* All but the first `n` are not chosen any more; the ones left have all they need. */

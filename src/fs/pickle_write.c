@@ -225,19 +225,7 @@ int reffs_pickle_file(const struct reffs_pool *p, const uint64_t *key, const cha
 		      struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
-	struct io_output out;
 	int rc = reffs_pickle(p, key, &text, err);
 
-	if (rc)
-		return rc;
-	rc = io_output_open(path, &out, err);
-	if (rc)
-		return rc;
-	rc = io_write_full(out.fd, text.buf, text.len);
-	if (rc)
-		err_set(err, rc, "cannot write %s: %s", path, strerror(-rc));
-	else
-		rc = io_output_commit(&out, err);
-	io_output_release(&out);
-	return rc;
+	return rc ? rc : io_write_file(NULL, path, text.buf, text.len, 0, err);
 }

@@ -284,6 +284,7 @@ static void recover_again(struct pm_whole *p, const struct pm_search_opts *searc
 	if (pm_recoveries(&o, found, &r, &why))
 		add_error(found, 1, why.msg);
 	p->out->recovery_ways = r.ways;
+	p->out->recovery_resized = found->resized;
 	p->out->summary.recoveries = r.traced;
 	p->out->summary.recoveries_tried = r.different;
 	p->out->summary.recovery_states = r.states;

@@ -37,7 +37,7 @@ struct pm_outcome {
 	bool untried; /* not even one crash state was checked */
 	bool stopped; /* by a signal or the time: there is more to do */
 	struct pm_summary summary;
-	uint64_t recovery_ways;
+	uint64_t recovery_ways, recovery_resized;
 	double media_left_out, recovery_left_out;
 	char error[512]; /* the first of summary.errors */
 };

@@ -155,7 +155,7 @@ static void add_up(struct pm_search *x)
 {
 	struct pm_found *f = x->found;
 
-	f->checked = f->failing = f->errors = f->known = f->media = 0;
+	f->checked = f->failing = f->errors = f->known = f->media = f->resized = 0;
 	f->media_left_out = 0;
 	for (unsigned i = 0; i < x->jobs; i++) {
 		const struct pm_tally *m = &x->share[i];
@@ -165,6 +165,7 @@ static void add_up(struct pm_search *x)
 		f->errors += m->errors;
 		f->known += m->known;
 		f->media += m->media_states;
+		f->resized += m->resized;
 		f->media_left_out += m->media_left_out;
 		f->stopped |= m->stopped;
 		/* All go through the same; the budget is known to be used up after the last. */

@@ -65,8 +65,9 @@ struct pm_found {
 	struct second_ways changes; /* by recovery, to states that are good */
 	struct crash_stats stats;
 	uint64_t checked, failing, errors;
-	uint64_t known; /* were left out: they lose what fails often enough without them */
-	uint64_t media; /* of those checked, with a bad line */
+	uint64_t known;	  /* were left out: they lose what fails often enough without them */
+	uint64_t media;	  /* of those checked, with a bad line */
+	uint64_t resized; /* good states of which recovery changes the size */
 	double media_left_out;
 	bool stopped;
 	char error[512];	     /* the first one */

@@ -83,22 +83,27 @@ static int add_changed(void *ctx, uint64_t page, const unsigned char *a, const u
 	return 0;
 }
 
-/* Describes what the commands did to the file: this is what they do to recover. */
+/*
+ * Describes what the commands did to the file: this is what they do to recover. The model knows no
+ * sizes: a state in which the file has another one cannot be told.
+ */
 static void find_change(struct pm_trial *t)
 {
 	auto_image now = IMAGE_INIT;
 
-	if (image_load_file(t->plan->file, &now, NULL) || now.size != t->img->size)
+	if (image_load_file(t->plan->file, &now, NULL))
 		return;
-	(void)!image_diff(t->img, &now, add_changed, t);
+	t->resized = now.size != t->img->size;
+	if (!t->resized)
+		(void)!image_diff(t->img, &now, add_changed, t);
 }
 
 /* ---- answers ---- */
 
-struct answer_head {
+struct trial_answer {
 	enum check_end end;
 	int exit_code, signal;
-	bool cut, changed;
+	bool cut, changed, resized;
 	struct hash128 change;
 };
 
@@ -117,7 +122,7 @@ static struct hash128 question_of(const struct pm_trial *t, const char *bad)
 static bool take_known(struct pm_trial *t, struct hash128 question)
 {
 	auto_strbuf text = STRBUF_INIT;
-	struct answer_head head;
+	struct trial_answer head;
 
 	if (!answers_find(t->answers, question, &text) || text.len < sizeof(head))
 		return false;
@@ -129,13 +134,14 @@ static bool take_known(struct pm_trial *t, struct hash128 question)
 				      .output_cut = head.cut };
 	strbuf_add(&t->r.output, text.buf + sizeof(head), text.len - sizeof(head));
 	t->changed = head.changed;
+	t->resized = head.resized;
 	t->change = head.change;
 	return true;
 }
 
 static void keep_answer(const struct pm_trial *t, struct hash128 question)
 {
-	struct answer_head head;
+	struct trial_answer head;
 	auto_strbuf text = STRBUF_INIT;
 
 	if (t->r.end == CHECK_ERROR)
@@ -146,6 +152,7 @@ static void keep_answer(const struct pm_trial *t, struct hash128 question)
 	head.signal = t->r.signal;
 	head.cut = t->r.output_cut;
 	head.changed = t->changed;
+	head.resized = t->resized;
 	head.change = t->change;
 	strbuf_add(&text, &head, sizeof(head));
 	strbuf_add(&text, strbuf_str(&t->r.output), t->r.output.len);
@@ -166,7 +173,7 @@ int pm_trial_check(struct pm_trial *t, const struct image *img, uint64_t point, 
 {
 	t->img = img;
 	t->point = point;
-	t->changed = false;
+	t->changed = t->resized = false;
 	t->change = (struct hash128){ 0, 0 };
 	find_marks(t);
 	struct hash128 question = question_of(t, bad);

@@ -22,6 +22,7 @@ struct pm_trial {
 	struct check_result r;
 	bool changed; /* the commands did that, to what has this hash: */
 	struct hash128 change;
+	bool resized;	     /* or gave the file another size */
 	struct strbuf marks; /* before marks_point */
 	uint64_t marks_point;
 };

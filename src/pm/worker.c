@@ -112,6 +112,8 @@ static void tell_error(struct pm_worker *w, uint64_t step, const char *text)
 
 static void describe_change(struct pm_worker *w, struct pm_message *m)
 {
+	if (w->trial.resized)
+		m->tally.resized = ++w->tally.resized;
 	m->changed = w->trial.changed && hashset_insert(&w->changes, w->trial.change);
 	m->change = w->trial.change;
 }

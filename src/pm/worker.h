@@ -16,6 +16,7 @@
 /* The part of a share that is done, by one worker or several. */
 struct pm_tally {
 	uint64_t checked, failing, errors, known, media_states;
+	uint64_t resized; /* states that recovery gave another size */
 	double media_left_out;
 	bool stopped;
 	struct crash_stats stats;

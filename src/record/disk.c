@@ -473,9 +473,7 @@ static int replay(struct disk *d, struct trace *t, struct err *err)
 	struct patch patch;
 
 	patch_init(&patch, &d->image);
-	for (size_t i = 0; i < t->events.n; i++) {
-		const struct event *ev = &t->events.v[i];
-
+	vec_each(ev, &t->events) {
 		if (ev->kind == EV_STORE)
 			patch_write(&patch, ev->addr, ev->data, ev->len);
 		else if (ev->kind == EV_WRITE)

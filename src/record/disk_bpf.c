@@ -507,9 +507,7 @@ static bool has_pattern(const struct trace *t, const unsigned char *data, size_t
 
 	assert(len <= sizeof(got));
 	image_init(&seen, sizeof(got));
-	for (size_t i = 0; i < t->events.n; i++) {
-		const struct event *ev = &t->events.v[i];
-
+	vec_each(ev, &t->events) {
 		if (ev->kind == EV_WRITE && image_range_ok(&seen, ev->addr, ev->len))
 			image_write(&seen, ev->addr, ev->data, ev->len);
 	}

@@ -435,9 +435,7 @@ int pm_replay_check(const struct trace *t, const struct image *base, const struc
 			       after->size, t->info.size);
 	image_snapshot(base, &img);
 	patch_init(&patch, &img);
-	for (size_t i = 0; i < t->events.n; i++) {
-		const struct event *ev = &t->events.v[i];
-
+	vec_each(ev, &t->events) {
 		if (ev->kind == EV_STORE)
 			patch_write(&patch, ev->addr, ev->data, ev->len);
 	}

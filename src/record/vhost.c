@@ -17,6 +17,7 @@
 
 #include "base/fd_path.h"
 #include "base/owner.h"
+#include "base/vec.h"
 #include "record/vhost_guard.h"
 
 enum request {
@@ -216,10 +217,7 @@ bool vhost_next(struct vhost *v, unsigned queue, struct vhost_chain *out, uint32
 
 bool vhost_has_more(const struct vhost *v)
 {
-	for (unsigned i = 0; i < VHOST_QUEUES; i++)
-		if (v->queue[i].more && !v->queue[i].ring.broken)
-			return true;
-	return false;
+	return any_of(i, VHOST_QUEUES, v->queue[i].more && !v->queue[i].ring.broken);
 }
 
 struct serving {

@@ -177,9 +177,7 @@ static unsigned char do_request(struct guest_disk *d, struct pending_answer *p,
 
 static void give_back(struct guest_disk *d, unsigned queue)
 {
-	for (size_t i = 0; i < d->pending.n; i++) {
-		const struct pending_answer *p = &d->pending.v[i];
-
+	vec_each(p, &d->pending) {
 		for (uint64_t k = 0; k < p->events; k++)
 			trace_complete(d->base.trace, p->first + k,
 				       p->answer == VIRTIO_BLK_S_OK ? 0 : -EIO);

@@ -225,10 +225,7 @@ static const struct posix_call *call_at(const struct posix_log *log, const char 
 {
 	uint64_t n = strtoull(event, NULL, 10);
 
-	for (size_t i = 0; i < log->calls.n; i++)
-		if (log->calls.v[i].event == n)
-			return &log->calls.v[i];
-	return NULL;
+	return vec_find(i, &log->calls, log->calls.v[i].event == n);
 }
 
 static void add_toml(struct strbuf *out, const char *key, const char *value)

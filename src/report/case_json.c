@@ -6,9 +6,7 @@
 static void put_problems(const struct view *v, struct json *j)
 {
 	json_kv_array(j, "problems");
-	for (size_t i = 0; i < v->c.problems.n; i++) {
-		const struct stored_problem *p = &v->c.problems.v[i];
-
+	vec_each(p, &v->c.problems) {
 		json_object_of(j, KV("kind", finding_kind_name(p->kind)), KV("path", p->path),
 			       KV("words", p->words), KV("promise", p->promise));
 	}
@@ -98,9 +96,7 @@ static void put_trees(const struct view *v, struct json *j)
 	json_kvs(j, KV("expected", v->expected_text.len ? v->expected_text.buf : NULL),
 		 KV("seen", v->seen_text.len ? v->seen_text.buf : NULL));
 	json_kv_array(j, "differences");
-	for (size_t i = 0; i < v->diff.list.n; i++) {
-		const struct tree_difference *d = &v->diff.list.v[i];
-
+	vec_each(d, &v->diff.list) {
 		json_object_of(j, KV("kind", tree_diff_kind_name(d->kind)), KV("path", d->path),
 			       KV("words", d->words), KV("allowed", (bool)!view_about(v, d->path)));
 	}
@@ -164,8 +160,7 @@ int report_json_run(const struct run_view *r, struct json *j, struct err *err)
 	json_kv_string(j, "version", r->version);
 	put_facts(r, j);
 	json_kv_array(j, "clusters");
-	for (size_t i = 0; i < r->clusters.n; i++) {
-		const struct run_cluster *c = &r->clusters.v[i];
+	vec_each(c, &r->clusters) {
 		bool kept = c->first != RUN_NO_CASE;
 
 		json_object_of(j, KV("name", c->name), KV("count", c->count), KV("kept", c->kept),

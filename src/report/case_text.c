@@ -223,10 +223,7 @@ static void add_entry(struct strbuf *out, char mark, bool allowed, const char *t
 
 static bool any_allowed(const struct view_rows *rows)
 {
-	for (size_t i = 0; i < rows->n; i++)
-		if (rows->v[i].allowed)
-			return true;
-	return false;
+	return any_of(i, rows->n, rows->v[i].allowed);
 }
 
 /* The first line is for programs. */
@@ -254,9 +251,7 @@ static void add_trees(const struct view *v, struct strbuf *out)
 	strbuf_adds(out, any_allowed(&rows)
 				 ? "; in brackets: what differs and may, as nothing promised it\n"
 				 : "\n");
-	for (size_t i = 0; i < rows.n; i++) {
-		const struct view_row *r = &rows.v[i];
-
+	vec_each(r, &rows) {
 		if (r->mark == ROW_SAME) {
 			add_entry(out, ' ', false, r->seen, r->seen_len);
 			continue;

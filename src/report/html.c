@@ -115,8 +115,7 @@ static const char *headline(const struct stored_problem *p)
 
 static void put_problems(const struct view *v, struct strbuf *out)
 {
-	for (size_t i = 0; i < v->c.problems.n; i++) {
-		const struct stored_problem *p = &v->c.problems.v[i];
+	vec_each(p, &v->c.problems) {
 		const char *kind = finding_kind_words(p->kind);
 		size_t said = strncmp(p->words, kind, strlen(kind)) ? 0 : strlen(kind);
 

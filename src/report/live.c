@@ -13,10 +13,7 @@ static bool same_but_content(const struct tree *a, const struct tree *b)
 	auto_tree_diff diff = { 0 };
 
 	tree_diff(a, b, &all, &diff);
-	for (size_t i = 0; i < diff.list.n; i++)
-		if (diff.list.v[i].kind != TREE_DIFF_CONTENT)
-			return false;
-	return true;
+	return !any_of(i, diff.list.n, diff.list.v[i].kind != TREE_DIFF_CONTENT);
 }
 
 /*

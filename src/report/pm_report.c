@@ -199,9 +199,7 @@ void pm_report_text(const struct pm_plan *p, const char *version, const struct p
 			COUNT_S(s->stores, "store"), COUNT(s->flushes, "flush", "flushes"),
 			COUNT_S(s->fences, "fence"), COUNT_S(s->marks, "mark"),
 			COUNT_S(s->checked, "state"), COUNT(s->failing, "fails", "fail"));
-	for (size_t i = 0; i < cases->n; i++) {
-		const struct pm_case *c = &cases->v[i];
-
+	vec_each(c, cases) {
 		strbuf_addf(out, "\nproblem  %s\n", c->title);
 		if (c->cause)
 			strbuf_addf(out, "cause    %s\n", c->cause);

@@ -185,8 +185,7 @@ static void share_lanes(struct graph *g)
 
 	for (size_t i = 0; i < most; i++)
 		equal += calls[i] == least;
-	for (size_t i = 0; i < g->lanes.n; i++) {
-		struct lane *l = &g->lanes.v[i];
+	vec_each(l, &g->lanes) {
 		bool stays = l->calls > least || (l->calls == least && equal > 0);
 
 		equal -= l->calls == least && equal > 0;
@@ -206,8 +205,7 @@ static void place_lanes(struct graph *g)
 {
 	uint64_t bytes;
 
-	for (size_t i = 0; i < g->rows.n; i++) {
-		const struct row *r = &g->rows.v[i];
+	vec_each(r, &g->rows) {
 		const struct posix_call *c = r->note ? NULL : run_call(g, r->run);
 
 		if (!c || c->op == POSIX_SYNCFS)
@@ -245,8 +243,7 @@ static void reach(struct graph *g, int lane, int y)
 /* How far down each lane goes, and what it loses. */
 static void measure_lanes(struct graph *g)
 {
-	for (size_t i = 0; i < g->rows.n; i++) {
-		const struct row *r = &g->rows.v[i];
+	vec_each(r, &g->rows) {
 		const struct posix_call *c = r->note ? NULL : run_call(g, r->run);
 		int lane = c && c->path && c->op != POSIX_SYNCFS ? find_lane(g, c->path) : -1;
 		uint64_t bytes;

@@ -39,7 +39,7 @@ struct candidate {
 	enum kind kind;
 	size_t call;	 /* where the fault strikes */
 	uint64_t weight; /* the bytes at stake */
-	uint32_t file;	 /* that it is proposed for */
+	uint32_t file;	 /* the file that it is proposed for */
 };
 
 /* The state of a file on the way through the calls. */

@@ -322,9 +322,7 @@ void posix_json_runs(const struct posix_log *log, const struct posix_selection *
 	posix_find_runs(log, sel, &runs);
 	posix_find_groups(log, sel, &runs, &groups);
 	json_array(j);
-	for (size_t i = 0; i < groups.n; i++) {
-		const struct posix_group *g = &groups.v[i];
-
+	vec_each(g, &groups) {
 		group_ends(log, sel, &runs, g, &first, &last);
 		json_object(j);
 		json_kvs(j, KV("first", first), KV("last", last), KV("times", g->times));

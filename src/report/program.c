@@ -474,8 +474,7 @@ static void put_untold(const char *words, struct strbuf *out)
 
 static void put_state(const struct live *l, struct strbuf *out)
 {
-	for (size_t i = 0; i < l->diff.list.n; i++) {
-		const struct tree_difference *d = &l->diff.list.v[i];
+	vec_each(d, &l->diff.list) {
 		const char *path = *d->path ? d->path : ".", *what;
 		auto_strbuf condition = STRBUF_INIT;
 

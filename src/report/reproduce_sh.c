@@ -14,10 +14,7 @@
 /* The first problem of that kind, or NULL. */
 static const struct stored_problem *script_first(const struct view *v, enum finding_kind kind)
 {
-	for (size_t i = 0; i < v->c.problems.n; i++)
-		if (v->c.problems.v[i].kind == kind)
-			return &v->c.problems.v[i];
-	return NULL;
+	return vec_find(i, &v->c.problems, v->c.problems.v[i].kind == kind);
 }
 
 bool script_has(const struct view *v, enum finding_kind kind)
@@ -157,9 +154,7 @@ static bool is_seen(enum finding_kind kind)
 
 static void put_seen(const struct view *v, struct strbuf *out)
 {
-	for (size_t i = 0; i < v->c.problems.n; i++) {
-		const struct stored_problem *p = &v->c.problems.v[i];
-
+	vec_each(p, &v->c.problems) {
 		if (!is_seen(p->kind))
 			continue;
 		script_condition(v, p, out);
@@ -171,9 +166,7 @@ static void put_seen(const struct view *v, struct strbuf *out)
 /* The first bytes that are not as expected, for the eye. */
 static void put_bytes(const struct view *v, struct strbuf *out)
 {
-	for (size_t i = 0; i < v->diff.list.n; i++) {
-		const struct tree_difference *d = &v->diff.list.v[i];
-
+	vec_each(d, &v->diff.list) {
 		if (d->kind != TREE_DIFF_CONTENT || !view_about(v, d->path))
 			continue;
 		shell_addf(out, "echo 'From byte %llu on:'\nod -A d -t x1z -j %llu -N 64 ./%s\n",
@@ -186,9 +179,7 @@ static void put_bytes(const struct view *v, struct strbuf *out)
 /* Only the words of the problem tell that the disk could be mounted, but read-only, or once. */
 static const struct stored_problem *unmountable(const struct view *v, const char *how)
 {
-	for (size_t i = 0; i < v->c.problems.n; i++) {
-		const struct stored_problem *p = &v->c.problems.v[i];
-
+	vec_each(p, &v->c.problems) {
 		if (p->kind == FINDING_UNMOUNTABLE && !strncmp(p->words, how, strlen(how)))
 			return p;
 	}

@@ -359,8 +359,7 @@ void shell_strange(bool ours, const char *begin, struct strbuf *out)
 
 void shell_finding(const struct view *v, struct strbuf *out)
 {
-	for (size_t i = 0; i < v->c.problems.n; i++) {
-		const struct stored_problem *p = &v->c.problems.v[i];
+	vec_each(p, &v->c.problems) {
 		const char *joint, *reason = problem_reason(p, &joint);
 
 		shell_notef(out, "# %s\n", p->words);
@@ -503,9 +502,7 @@ void shell_listing(const struct view *v, const struct tree *t, struct strbuf *ou
 {
 	auto_vec struct vec_of(const struct tree_entry *) list = { 0 };
 
-	for (size_t i = 0; i < t->entries.n; i++) {
-		const struct tree_entry *e = &t->entries.v[i];
-
+	vec_each(e, &t->entries) {
 		if (*e->path && !shell_has_control(e->path))
 			vec_push(&list, e);
 	}

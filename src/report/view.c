@@ -148,10 +148,7 @@ const char *view_caller(const struct view_crash *c, const struct event *ev, size
 
 static bool has_event(const uint64_t *v, size_t n, uint64_t event)
 {
-	for (size_t i = 0; i < n; i++)
-		if (v[i] == event)
-			return true;
-	return false;
+	return any_of(i, n, v[i] == event);
 }
 
 enum request_fate state_fate(const struct crash_state *s, uint64_t event)
@@ -327,10 +324,7 @@ static const char *skip_first(const struct strbuf *text)
 
 static bool differs(const struct view *v, const char *path)
 {
-	for (size_t i = 0; i < v->diff.list.n; i++)
-		if (streq(v->diff.list.v[i].path, path))
-			return true;
-	return false;
+	return any_of(i, v->diff.list.n, streq(v->diff.list.v[i].path, path));
 }
 
 static bool is_below(const char *path, const char *dir)
@@ -342,9 +336,7 @@ static bool is_below(const char *path, const char *dir)
 
 bool view_about(const struct view *v, const char *path)
 {
-	for (size_t i = 0; i < v->c.problems.n; i++) {
-		const struct stored_problem *p = &v->c.problems.v[i];
-
+	vec_each(p, &v->c.problems) {
 		if (streq(p->path, path) || is_below(path, p->path))
 			return true;
 		/* One file with several names: the words have them all. */
@@ -390,10 +382,7 @@ void view_rows(const struct view *v, struct view_rows *out)
 
 static struct run_cluster *find_cluster(struct run_view *r, const char *name)
 {
-	for (size_t i = 0; i < r->clusters.n; i++)
-		if (streq(r->clusters.v[i].name, name))
-			return &r->clusters.v[i];
-	return NULL;
+	return vec_find(i, &r->clusters, streq(r->clusters.v[i].name, name));
 }
 
 static void add_to_cluster(struct run_view *r, size_t at)

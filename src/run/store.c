@@ -290,6 +290,7 @@ static int write_case(const char *dir, const char *base, const struct strbuf *im
 		rc = trace_save_below(dir, "recovery", c->recovery, err);
 	strbuf_clear(&text);
 	print_case(c, opts, base, &text);
+	assert(text.len > 0 && image); /* S2: there is something to cover */
 	return rc ? rc : case_finish(dir, &files, image, 1, &text, opts->ours, err);
 }
 

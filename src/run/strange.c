@@ -18,6 +18,7 @@ static const struct target_ops *host_target(const char *spec)
 void strange_target(const char *spec, bool disk, struct strbuf *would)
 {
 	static const char own[] = "reffs"; /* the reference file system, in this process */
+	static const char again[] = "and so those of references";
 	const struct target_ops *host = host_target(spec);
 	const char *command = strchr(spec, ':'), *options = strchr(spec, ',');
 	struct err ignored = ERR_INIT;
@@ -32,9 +33,14 @@ void strange_target(const char *spec, bool disk, struct strbuf *would)
 			    command ? command + 1 : spec, would);
 		return;
 	}
-	trust_would_also(would, "have %s mounted by this machine's kernel%s%.*s%s",
-			 disk ? "its disk" : "disks", options ? " with the options '" : "", SHOWN,
-			 options ? options + 1 : "", options ? "'" : "");
+	auto_free char *mounts = xasprintf("have %s mounted by this machine's kernel%s%.*s%s",
+					   disk ? "its disk" : "disks",
+					   options ? " with the options '" : "", SHOWN,
+					   options ? options + 1 : "", options ? "'" : "");
+	if (!strstr(strbuf_str(would), mounts))
+		trust_would_also(would, "%s", mounts);
+	else if (!strstr(strbuf_str(would), again))
+		trust_would_also(would, "%s", again);
 }
 
 /* Whether that the kernel mounts something is all that it would do. */

@@ -69,7 +69,7 @@ struct start {
 	const struct sandbox_opts *opts;
 	char **words;	  /* of the command, if it needs no shell */
 	bool notes_moved; /* to where /proc is our own */
-	int output;
+	int output, errors;
 };
 
 /* In the keeper: the next command has the same variables with other values. */
@@ -98,7 +98,7 @@ static void run_command(const struct start *s)
 			    .words = s->words,
 			    .dir = o->dir,
 			    .output = s->output,
-			    .errors = s->output };
+			    .errors = s->errors };
 	struct rlimit no_core = { 0, 0 };
 
 	setsid();
@@ -190,13 +190,14 @@ static bool own_proc(const struct sandbox_opts *o)
  * Whether the command has had its time. On a busy machine the time in which it waited for a
  * processor does not count, if this /proc tells of it: that of another namespace has other numbers.
  */
-static bool out_of_time(const struct start *s, struct patience *p, pid_t shell, uint64_t timeout_ms)
+static bool out_of_time(const struct start *s, struct patience *p, uint64_t timeout_ms)
 {
 	uint64_t limit_ns = timeout_ms * 1000000;
 
 	if (getpid() == 1 && !s->notes_moved)
 		return util_now_ns() - p->since_ns >= limit_ns;
-	return patience_ends(p, shell, limit_ns);
+	/* Orphans of the command are children of the keeper. */
+	return patience_ends(p, getpid(), limit_ns);
 }
 
 /* Runs the command, and ends what it left. Whether it could be started. */
@@ -211,11 +212,12 @@ static bool keep_one(const struct start *s, uint64_t timeout_ms, struct sandbox_
 	if (shell == 0)
 		run_command(s);
 	util_close(s->output);
+	if (s->errors != s->output)
+		util_close(s->errors);
 	if (shell < 0)
 		return false;
 	patience_renew(&patience);
-	while (!(ended = reap(shell, &told->status)) &&
-	       !out_of_time(s, &patience, shell, timeout_ms))
+	while (!(ended = reap(shell, &told->status)) && !out_of_time(s, &patience, timeout_ms))
 		wait_until(now_ms() + look_ms);
 	told->hung = !ended;
 	for (grace = now_ms() + GRACE_MS; ended && any_left() && now_ms() < grace;) {
@@ -227,7 +229,7 @@ static bool keep_one(const struct start *s, uint64_t timeout_ms, struct sandbox_
 	return true;
 }
 
-/* A request to a keeper; the output's descriptor comes with it, and then the variables. */
+/* A request to a keeper; the descriptors for output, one or two, come with it, then variables. */
 struct sandbox_request {
 	uint64_t timeout_ms, variables;
 };
@@ -273,7 +275,7 @@ static void keep(const struct sandbox_opts *opts, int fd)
 	struct sandbox_request r = { 0 };
 	struct strbuf variables = STRBUF_INIT;
 	sigset_t child;
-	int mounts = -1, fds[PASS_MAX];
+	int mounts = -1, n, fds[PASS_MAX];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -287,12 +289,13 @@ static void keep(const struct sandbox_opts *opts, int fd)
 	stay = stay && s.notes_moved;
 	if (stay)
 		mounts = mounts_open();
-	while (pass_receive(fd, &r, sizeof(r), fds) == 1 &&
+	while ((n = pass_receive(fd, &r, sizeof(r), fds)) >= 1 &&
 	       read_variables(fd, r.variables, &variables)) {
 		struct sandbox_told told = { 0 };
 
 		(void)mounts_changed(mounts);
 		s.output = fds[0];
+		s.errors = fds[n - 1];
 		set_variables(&s, variables.buf);
 		if (!keep_one(&s, r.timeout_ms, &told))
 			break;
@@ -352,13 +355,71 @@ void sandbox_keeper_end(struct sandbox_keeper *k)
 	*k = (struct sandbox_keeper){ 0 };
 }
 
+/* One of the pipes that the command writes to, and what is kept of it. */
+struct stream {
+	int from, to;
+	struct strbuf said;
+	bool cut;
+};
+
+enum { STREAMS = 2 }; /* the second is that of errors, if these are apart */
+
+static int streams_open(struct stream s[STREAMS], size_t n, struct err *err)
+{
+	for (size_t i = 0; i < STREAMS; i++)
+		s[i] = (struct stream){ .from = -1, .to = -1 };
+	for (size_t i = 0; i < n; i++) {
+		int ends[2];
+
+		if (pipe2(ends, O_CLOEXEC))
+			return err_set(err, -errno, "cannot make a pipe: %m");
+		s[i].from = ends[0];
+		s[i].to = ends[1];
+		fcntl(s[i].from, F_SETFL, O_NONBLOCK);
+	}
+	return 0;
+}
+
+static void streams_close_ends(struct stream s[STREAMS])
+{
+	for (size_t i = 0; i < STREAMS; i++)
+		util_close(steal_fd(&s[i].to));
+}
+
+static void streams_release(struct stream s[STREAMS])
+{
+	streams_close_ends(s);
+	for (size_t i = 0; i < STREAMS; i++) {
+		util_close(s[i].from);
+		strbuf_release(&s[i].said);
+	}
+}
+
+static bool stream_read(struct stream *s, size_t most)
+{
+	return s->from >= 0 && proc_drain(&s->from, &s->said, most, &s->cut);
+}
+
+static void keep_said(struct stream s[STREAMS], size_t most, struct check_result *r)
+{
+	for (size_t i = 0; i < STREAMS; i++)
+		while (stream_read(&s[i], most))
+			;
+	r->output = s[0].said;
+	r->output_cut = s[0].cut;
+	r->errors = min(s[1].said.len, most - r->output.len);
+	strbuf_add(&r->output, strbuf_str(&s[1].said), r->errors);
+	s[0].said = (struct strbuf)STRBUF_INIT;
+}
+
 /* Until the keeper has told, or its pipe is closed. False: it did neither in time. */
-static bool listen_to(const struct sandbox_opts *o, int *output, int tell, uint64_t until_ms,
-		      size_t most, struct sandbox_told *told, bool *heard, struct check_result *r)
+static bool listen_to(const struct sandbox_opts *o, struct stream s[STREAMS], int tell,
+		      uint64_t until_ms, size_t most, struct sandbox_told *told, bool *heard)
 {
 	for (;;) {
 		struct pollfd fds[] = { { tell, POLLIN, 0 },
-					{ *output, POLLIN, 0 },
+					{ s[0].from, POLLIN, 0 },
+					{ s[1].from, POLLIN, 0 },
 					{ o->watched ? o->watch : -1, 0, 0 } };
 		uint64_t now = now_ms();
 
@@ -367,9 +428,10 @@ static bool listen_to(const struct sandbox_opts *o, int *output, int tell, uint6
 		if (poll(fds, ARRAY_SIZE(fds), (int)min(until_ms - now, (uint64_t)1000)) < 0 &&
 		    errno != EINTR)
 			return false;
-		if (*output >= 0 && fds[1].revents)
-			(void)proc_drain(output, &r->output, most, &r->output_cut);
-		if (fds[2].revents)
+		for (size_t i = 0; i < STREAMS; i++)
+			if (fds[1 + i].revents)
+				(void)stream_read(&s[i], most);
+		if (fds[1 + STREAMS].revents)
 			return false;
 		if (fds[0].revents) {
 			*heard = read(tell, told, sizeof(*told)) == sizeof(*told);
@@ -392,28 +454,27 @@ static void judge(const struct sandbox_told *told, bool heard, struct check_resu
 }
 
 /* Has the command run, and waits for what the keeper tells. False: it told nothing in time. */
-static bool ask_keeper(struct sandbox_keeper *k, const struct sandbox_opts *opts, int output[2],
-		       struct sandbox_told *told, bool *heard, struct check_result *r)
+static bool ask_keeper(struct sandbox_keeper *k, const struct sandbox_opts *opts,
+		       struct stream s[STREAMS], struct sandbox_told *told, bool *heard,
+		       struct check_result *r)
 {
 	size_t most = min(opts->output_limit ? opts->output_limit : OUTPUT_LIMIT,
 			  (size_t)CHECK_OUTPUT_MAX);
 	struct sandbox_request ask = { opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS,
 				       opts->variables ? opts->variables->len : 0 };
 	uint64_t until = now_ms() + BUSY * ask.timeout_ms + BACKSTOP_MS;
-	auto_fd out = output[0];
-	int sent = pass_send(k->fd, &ask, sizeof(ask), &output[1], 1);
+	const int to[STREAMS] = { s[0].to, s[1].to };
+	int sent = pass_send(k->fd, &ask, sizeof(ask), to, opts->errors_apart ? 2 : 1);
 
-	util_close(output[1]);
+	streams_close_ends(s);
 	if (!sent && ask.variables)
 		sent = io_write_full(k->fd, opts->variables->buf, ask.variables);
-	fcntl(out, F_SETFL, O_NONBLOCK);
 	if (sent)
 		return true;
-	bool in_time = listen_to(opts, &out, k->fd, until, most, told, heard, r);
+	bool in_time = listen_to(opts, s, k->fd, until, most, told, heard);
 	if (!in_time || !*heard || told->ends)
 		sandbox_keeper_end(k);
-	while (out >= 0 && proc_drain(&out, &r->output, most, &r->output_cut))
-		;
+	keep_said(s, most, r);
 	return in_time;
 }
 
@@ -422,21 +483,20 @@ int sandbox_run(const struct sandbox_opts *opts, struct check_result *r, struct 
 	struct sandbox_keeper once = { 0 }, *k = opts->keeper ? opts->keeper : &once;
 	struct sandbox_told told = { 0 };
 	uint64_t start = util_now_ns();
+	struct stream streams[STREAMS];
 	bool heard = false;
-	int output[2];
 
 	check_result_release(r);
 	int rc = keeper_open(k, opts, err);
 	if (rc)
 		return rc;
-	if (pipe2(output, O_CLOEXEC)) {
-		rc = err_set(err, -errno, "cannot make a pipe: %m");
-		sandbox_keeper_end(k);
-		return rc;
-	}
-	bool in_time = ask_keeper(k, opts, output, &told, &heard, r);
+	rc = streams_open(streams, opts->errors_apart ? 2 : 1, err);
+	bool in_time = !rc && ask_keeper(k, opts, streams, &told, &heard, r);
+	streams_release(streams);
 	if (!heard || k == &once)
 		sandbox_keeper_end(k);
+	if (rc)
+		return rc;
 	judge(&told, heard, r);
 	if (in_time && !heard)
 		return err_set(err, -ECHILD, "the process that keeps a command was killed");

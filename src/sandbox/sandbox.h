@@ -26,6 +26,7 @@ struct sandbox_opts {
 	const char *notes;
 	uint64_t timeout_ms; /* 0: 10 seconds */
 	size_t output_limit; /* bytes kept; 0: 16 KiB; at most CHECK_OUTPUT_MAX */
+	bool errors_apart;   /* standard error is kept apart, behind the rest */
 	/* Limits for each of its processes; 0: none. Of processes: does not bind root. */
 	uint64_t file_max, memory_max, processes_max;
 	/* If `watched`: the caller is at the other end; when it is gone, so is the command. */
@@ -62,6 +63,7 @@ struct check_result {
 	bool filled;	     /* no room was left where the crash state is */
 	bool output_cut;
 	struct strbuf output; /* both streams */
+	size_t errors;	      /* bytes at its end that are standard error's, if that is apart */
 	uint64_t took_ns;
 };
 

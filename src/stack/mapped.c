@@ -20,9 +20,7 @@ static void process_release(struct process *p)
 
 void modules_release(struct modules *m)
 {
-	for (size_t i = 0; i < m->all.n; i++) {
-		struct module *x = &m->all.v[i];
-
+	vec_each(x, &m->all) {
 		if (x->cfi)
 			dwarf_cfi_end(x->cfi);
 		if (x->elf)
@@ -189,10 +187,7 @@ struct process *modules_process(struct modules *m, uint32_t pid, bool fresh)
 
 const struct mapping *mapping_at(const struct process *p, uint64_t addr)
 {
-	for (size_t i = 0; i < p->maps.n; i++)
-		if (addr >= p->maps.v[i].start && addr < p->maps.v[i].end)
-			return &p->maps.v[i];
-	return NULL;
+	return vec_find(i, &p->maps, addr >= p->maps.v[i].start && addr < p->maps.v[i].end);
 }
 
 /* ---- addresses ---- */

@@ -49,9 +49,7 @@ void stack_table_print(const struct stack_table *t, struct strbuf *out)
 		add_field(out, t->modules.v[i].build_id);
 		strbuf_addch(out, '\n');
 	}
-	for (size_t i = 0; i < t->frames.n; i++) {
-		const struct stack_frame *f = &t->frames.v[i];
-
+	vec_each(f, &t->frames) {
 		assert(f->module < t->modules.n); /* A1 */
 		strbuf_addf(out, "frame\t%" PRIu32 "\t%" PRIx64, f->module, f->offset);
 		add_field(out, f->function);
@@ -232,10 +230,7 @@ static bool is_system(const char *path)
 					     "libstdc++.so" };
 	const char *name = base_name(path);
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strncmp(name, names[i], strlen(names[i])) == 0)
-			return true;
-	return false;
+	return any_of(i, ARRAY_SIZE(names), !strncmp(name, names[i], strlen(names[i])));
 }
 
 const struct stack_frame *stack_place(const struct stack_table *t, const struct stack_list *s)

@@ -341,9 +341,7 @@ static int clear_one(const struct leftover *l)
 void leftovers_clear(struct leftovers *l)
 {
 	clear_processes(l);
-	for (size_t i = 0; i < l->n; i++) {
-		struct leftover *one = &l->v[i];
-
+	vec_each(one, l) {
 		if (one->kind == LEFTOVER_PROCESS || one->kind == LEFTOVER_STOPPED)
 			continue;
 		int rc = clear_one(one);

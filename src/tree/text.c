@@ -2,7 +2,7 @@
 /*
  * text.c - a tree as text, and back.
  *
- *	tree 1 blocks dir-nlink
+ *	tree 2 blocks dir-nlink
  *	dir . mode=0755 uid=0 gid=0 nlink=3
  *	dir A mode=0755 uid=0 gid=0 nlink=2
  *	file A/foo mode=0644 uid=0 gid=0 nlink=2 link=1 size=5 blocks=8 hash=... data="hello"
@@ -31,7 +31,7 @@
 #include <errno.h>
 #include <limits.h>
 
-enum { VERSION = 1, SHORT_DATA = 80, XATTR_LEN_MAX = 64 * 1024, ERRNO_MAX = 4095 };
+enum { VERSION = 2, SHORT_DATA = 80, XATTR_LEN_MAX = 64 * 1024, ERRNO_MAX = 4095 };
 
 static const struct {
 	unsigned field;
@@ -452,7 +452,7 @@ static int parse_header(struct text_parser *ps)
 	int rc;
 
 	if (!take(ps, "tree"))
-		return bad(ps, "does not start with 'tree 1'");
+		return bad(ps, "does not start with 'tree 2'");
 	rc = take_number(ps, " ", 10, UINT32_MAX, &version);
 	if (rc)
 		return rc;

@@ -227,10 +227,7 @@ static bool host_label(const char *name)
 	static const char *const labels[] = { "security.selinux", "security.SMACK64",
 					      "security.apparmor", "security.ima", "security.evm" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(labels); i++)
-		if (streq(name, labels[i]))
-			return true;
-	return false;
+	return any_of(i, ARRAY_SIZE(labels), streq(name, labels[i]));
 }
 
 /* Where the attributes are: an open file, or (fd < 0) a path through /proc. */

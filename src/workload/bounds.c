@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 
 #include "base/io.h"
 #include "base/number.h"
@@ -59,19 +58,7 @@ struct bounds_values {
 	size_t n;
 };
 
-static int complain(const struct bounds_source *src, struct err *err, const char *fmt, ...)
-	printf_like(3, 4);
-
-static int complain(const struct bounds_source *src, struct err *err, const char *fmt, ...)
-{
-	char what[400];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
-	va_end(ap);
-	return err_set(err, -EINVAL, "%s:%u: %s", src->name, src->line, what);
-}
+#define complain(src, err, ...) err_in_line((err), (src)->name, (src)->line, __VA_ARGS__)
 
 void bounds_init(struct bounds *b)
 {
@@ -163,10 +150,7 @@ static int set_operations(struct bounds *b, struct bounds_source *src,
 
 static bool has_text(const char *const *v, size_t n, const char *text)
 {
-	for (size_t i = 0; i < n; i++)
-		if (streq(v[i], text))
-			return true;
-	return false;
+	return any_of(i, n, streq(v[i], text));
 }
 
 static int set_files(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,

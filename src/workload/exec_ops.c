@@ -45,7 +45,7 @@ static void opened_close(struct exec_file *o)
 
 #define auto_opened __attribute__((cleanup(opened_close))) struct exec_file
 
-/* What a call gives for the file `fd`, which the first argument names. */
+/* The result of a call for the file `fd`, which the first argument names. */
 #define ON_FILE(x, op, flags, call)                                                                \
 	({                                                                                         \
 		auto_opened opened_ = open_arg((x), &(op)->args[0], (flags));                      \

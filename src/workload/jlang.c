@@ -31,18 +31,7 @@ struct jfile {
 	size_t n_words;
 };
 
-static int complain(struct jfile *f, const char *fmt, ...) printf_like(2, 3);
-
-static int complain(struct jfile *f, const char *fmt, ...)
-{
-	char what[384];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
-	va_end(ap);
-	return err_set(f->err, -EINVAL, "%s:%u: %s", f->source, f->line, what);
-}
+#define complain(f, ...) err_in_line((f)->err, (f)->source, (f)->line, __VA_ARGS__)
 
 static bool is_heading(const char *line, enum section *out)
 {
@@ -132,7 +121,7 @@ static struct jname *find_name(struct jfile *f, const char *spelled)
 	for (size_t i = 0; i < f->names.n; i++)
 		if (streq(f->names.v[i].spelled, spelled))
 			return &f->names.v[i];
-	complain(f, "'%.60s' is not in the define section", spelled);
+	(void)complain(f, "'%.60s' is not in the define section", spelled);
 	return NULL;
 }
 
@@ -167,29 +156,42 @@ static int need_open(struct jfile *f, const struct jname *name)
 
 /* ---- the operations; word[0] is the operation, word[1] a name ---- */
 
+struct translation {
+	const char *from, *to; /* NULL ends a table */
+};
+
+/* The third word, "O_RDWR|O_CREAT", as ours: "rdwr,creat". */
+static int translate(struct jfile *f, const struct translation *table, const char *what,
+		     struct strbuf *out)
+{
+	auto_free char *copy = xstrdup(f->word[2]);
+	char *rest = copy;
+
+	for (const char *one; (one = strsep(&rest, "|"));) {
+		const struct translation *t = table;
+
+		while (t->from && !streq(t->from, one))
+			t++;
+		if (!t->from)
+			return complain(f, "unknown %s '%.40s'", what, one);
+		strbuf_addf(out, "%s%s", out->len ? "," : "", t->to);
+	}
+	return 0;
+}
+
 static int in_open(struct jfile *f, struct jname *name)
 {
-	static const struct {
-		const char *from, *to;
-	} flags[] = {
+	static const struct translation flags[] = {
 		{ "O_RDONLY", "rdonly" }, { "O_WRONLY", "wronly" },	  { "O_RDWR", "rdwr" },
 		{ "O_CREAT", "creat" },	  { "O_EXCL", "excl" },		  { "O_TRUNC", "trunc" },
 		{ "O_APPEND", "append" }, { "O_DIRECT", "direct" },	  { "O_SYNC", "sync" },
-		{ "O_DSYNC", "dsync" },	  { "O_DIRECTORY", "directory" },
+		{ "O_DSYNC", "dsync" },	  { "O_DIRECTORY", "directory" }, { NULL, NULL },
 	};
 	auto_strbuf list = STRBUF_INIT;
-	auto_free char *copy = xstrdup(f->word[2]);
-	char *rest = copy, *one;
+	int rc = translate(f, flags, "open flag", &list);
 
-	while ((one = strsep(&rest, "|"))) {
-		size_t i = 0;
-
-		while (i < ARRAY_SIZE(flags) && !streq(flags[i].from, one))
-			i++;
-		if (i == ARRAY_SIZE(flags))
-			return complain(f, "unknown open flag '%.40s'", one);
-		strbuf_addf(&list, "%s%s", list.len ? "," : "", flags[i].to);
-	}
+	if (rc)
+		return rc;
 	name->open = true;
 	return emit(f, "%s = open %s %s %s", name->handle, name->path, strbuf_str(&list),
 		    f->n_words > 3 ? f->word[3] : "0644");
@@ -278,9 +280,7 @@ static int in_dwrite(struct jfile *f, struct jname *name)
 
 static int in_falloc(struct jfile *f, struct jname *name)
 {
-	static const struct {
-		const char *from, *to;
-	} modes[] = {
+	static const struct translation modes[] = {
 		{ "FALLOC_FL_KEEP_SIZE", "keep" },
 		{ "FALLOC_FL_PUNCH_HOLE", "punch" },
 		{ "FALLOC_FL_ZERO_RANGE", "zero" },
@@ -288,23 +288,15 @@ static int in_falloc(struct jfile *f, struct jname *name)
 		{ "FALLOC_FL_INSERT_RANGE", "insert" },
 		{ "0", "plain" },
 		{ "FALLOC_FL_UNSHARE_RANGE", "unshare" },
+		{ NULL, NULL },
 	};
 	auto_strbuf list = STRBUF_INIT;
-	auto_free char *copy = xstrdup(f->word[2]);
-	char *rest = copy, *one;
 	int rc = need_open(f, name);
 
+	if (!rc)
+		rc = translate(f, modes, "fallocate mode", &list);
 	if (rc)
 		return rc;
-	while ((one = strsep(&rest, "|"))) {
-		size_t i = 0;
-
-		while (i < ARRAY_SIZE(modes) && !streq(modes[i].from, one))
-			i++;
-		if (i == ARRAY_SIZE(modes))
-			return complain(f, "unknown fallocate mode '%.40s'", one);
-		strbuf_addf(&list, "%s%s", list.len ? "," : "", modes[i].to);
-	}
 	return emit(f, "falloc %s %s %s %s", name->handle, strbuf_str(&list), f->word[3],
 		    f->word[4]);
 }

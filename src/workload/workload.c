@@ -33,18 +33,12 @@ static const char *copy_text(struct workload *w, const char *text)
 
 const struct op *workload_command(const struct workload *w)
 {
-	for (size_t i = 0; i < w->ops.n; i++)
-		if (w->ops.v[i].def->flags & OP_COMMAND)
-			return &w->ops.v[i];
-	return NULL;
+	return vec_find(i, &w->ops, w->ops.v[i].def->flags & OP_COMMAND);
 }
 
 const struct workload_handle *workload_handle(const struct workload *w, const char *name)
 {
-	for (size_t i = 0; i < w->handles.n; i++)
-		if (streq(w->handles.v[i].name, name))
-			return &w->handles.v[i];
-	return NULL;
+	return vec_find(i, &w->handles, streq(w->handles.v[i].name, name));
 }
 
 bool workload_persists(const struct workload *w, size_t i)

@@ -371,12 +371,14 @@ static bool hang(struct mutant *m, const struct op *op, size_t i, int64_t *resul
 /* As if a guest had died, and another one started. */
 static bool boot(struct mutant *m, const struct op *op, size_t i, int64_t *result)
 {
-	enum { BOOT_MS = 12000, BEAT_MS = 50 };
+	enum { BEAT_MS = 50 };
+	const char *boot_s = getenv("OUTAGE_BOOT");
+	int boot_ms = 1000 * (boot_s ? atoi(boot_s) : 12);
 	static bool done;
 
 	(void)i;
 	(void)result;
-	for (int ms = 0; is(op, "link") && !done && ms < BOOT_MS; ms += BEAT_MS) {
+	for (int ms = 0; is(op, "link") && !done && ms < boot_ms; ms += BEAT_MS) {
 		m->starting(m->starting_ctx);
 		util_sleep_ms(BEAT_MS);
 	}
@@ -445,7 +447,9 @@ static const struct bug bugs[] = {
 	  .leaks = leak_linked,
 	  .what = "the room of files with several names does not come back" },
 	{ .name = "hang", .op = hang, .what = "link never returns" },
-	{ .name = "boots", .op = boot, .what = "none: the first link starts a guest, for 12 s" },
+	{ .name = "boots",
+	  .op = boot,
+	  .what = "none: the first link starts a guest, for OUTAGE_BOOT seconds" },
 	{ .name = "once", .op = once, .what = "rmdir fails one single time" },
 	{ .name = "kernel-log", .after = note_symlink, .what = "the kernel warns after symlink" },
 	{ .name = "truncate-round",

@@ -15,12 +15,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "app/checkers.h"
+#include "app/judge.h"
 #include "sandbox/no_shell.h"
 #include "base/io.h"
 #include "base/proc.h"
@@ -327,6 +329,9 @@ static const struct expected cases[] = {
 	{ "sleep 1000", CHECK_HUNG, 0, false, false, "", "one that hangs" },
 	{ "trap '' TERM HUP INT; sleep 1000 & wait; sleep 1000", CHECK_HUNG, 0, false, false, "",
 	  "one that does not want to end" },
+	{ "while :; do (:); done", CHECK_HUNG, 0, false, false, "", "one that forks for ever" },
+	{ "echo 'sh ./again &' >again; sh ./again; sleep 1000", CHECK_HUNG, 0, false, false, "",
+	  "and one whose processes are orphans" },
 	{ "sleep 1000 & exit 0", CHECK_PASSED, 0, true, false, "", "one that leaves a process" },
 	{ "setsid sh -c 'setsid sleep 1000 & sleep 1000' >/dev/null 2>&1 & exit 1", CHECK_FAILED, 1,
 	  true, false, "", "and one of another session" },
@@ -367,6 +372,16 @@ static void test_words(void)
 	ok(one && streq(one[0], "/a") && !one[1], "a path alone");
 }
 
+/* Of processors, by all that we waited for. */
+static uint64_t used_ms(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_CHILDREN, &u);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000;
+}
+
 static bool check_case(const struct expected *x, const struct sandbox_opts *base, struct place *p,
 		       const struct reffs_state *s)
 {
@@ -374,6 +389,7 @@ static bool check_case(const struct expected *x, const struct sandbox_opts *base
 	struct check_result r = { 0 };
 	struct err err = ERR_INIT;
 	auto_strbuf words = STRBUF_INIT;
+	uint64_t used = used_ms();
 	bool good;
 
 	o.command = x->command;
@@ -383,6 +399,11 @@ static bool check_case(const struct expected *x, const struct sandbox_opts *base
 		return false;
 	}
 	r.filled = place_is_full(p);
+	used = used_ms() - used;
+	if (x->end == CHECK_HUNG && used > 3 * HANGS_MS) {
+		printf("# %s: was given %llu ms of processors\n", x->name, llu(used));
+		return false;
+	}
 	good = r.end == x->end && r.left_processes == x->left && r.filled == x->filled &&
 	       (r.end == CHECK_KILLED ? r.signal : r.exit_code) == x->code &&
 	       (!x->output || streq(strbuf_str(&r.output), x->output)) &&
@@ -397,6 +418,52 @@ static bool check_case(const struct expected *x, const struct sandbox_opts *base
 		return false;
 	}
 	return good;
+}
+
+/* What a judge asks, and what is taken for the answer. */
+static const struct asked {
+	const char *restart, *check, *query;
+	bool fails;
+	const char *said;
+} asked[] = {
+	{ "yes | head -c 20000000", NULL, "echo q", false, "q\n" }, /* there is no room for that */
+	{ "echo r; exit 4", NULL, "echo q", true, "outage: the restart ended with status 4\nr\n" },
+	{ "echo r", NULL, "echo q; echo e >&2; exit 3", true, "q\ne\n" },
+	{ "echo r; echo e >&2", "echo c; echo d >&2; exit 3", NULL, true, "c\nd\n" },
+	{ "echo r", "echo c; echo d >&2", NULL, false, "c\nd\n" },
+	{ NULL, NULL, "echo q; echo e >&2; exit 3", true, "q\ne\n" },
+	{ NULL, NULL, "echo q; yes | head -c 20000000 >&2", false, "q\n" },
+};
+
+static bool asked_case(const struct asked *x, const struct sandbox_opts *base, struct place *p,
+		       const struct reffs_state *s)
+{
+	const struct app_plan plan = { .restart = (char *)(uintptr_t)x->restart,
+				       .check = (char *)(uintptr_t)x->check,
+				       .query = (char *)(uintptr_t)x->query };
+	const struct words none = { 0 };
+	struct sandbox_opts o = *base;
+	struct check_result r = { 0 };
+	struct verdict v = { 0 };
+	struct err err = ERR_INIT;
+	struct judge j;
+
+	judge_init(&j, &plan, &none, NULL);
+	o.command = j.command;
+	o.errors_apart = j.errors_apart;
+	o.timeout_ms = ENDS_MS;
+	bool good = !place_put(p, s, &err) && !check_run(&o, 17, "", 0, &r, &err);
+	r.filled = place_is_full(p);
+	if (good)
+		judge_verdict(&j, 0, &r, &v);
+	good = good && !v.error && v.fails == x->fails && streq(strbuf_str(&v.said), x->said);
+	if (!good)
+		printf("# %s; %s: %s%s, %s\n", x->restart, x->check ? x->check : x->query, err.msg,
+		       v.seen ? v.seen : "passed", strbuf_str(&v.said));
+	verdict_release(&v);
+	check_result_release(&r);
+	judge_release(&j);
+	return !place_clear(p, &err) && good;
 }
 
 static int check_all(struct fixture *f, bool no_namespace, bool user)
@@ -421,6 +488,8 @@ static int check_all(struct fixture *f, bool no_namespace, bool user)
 				  .no_namespace = no_namespace };
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		wrong += !check_case(&cases[i], &o, p, f->h.before);
+	for (size_t i = 0; i < ARRAY_SIZE(asked); i++)
+		wrong += !asked_case(&asked[i], &o, p, f->h.before);
 	place_free(p);
 	return wrong != 0;
 }

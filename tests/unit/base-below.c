@@ -228,6 +228,24 @@ static int remove_as_other(void)
 	return waitpid(pid, &status, 0) == pid ? status : -1;
 }
 
+/* Deeper than any path; a link at its end leads out, and some directories may not be written to. */
+static void make_deep(void)
+{
+	enum { DEPTH = 3000 };
+	int fd = open("run/d", O_RDONLY | O_DIRECTORY);
+
+	for (unsigned i = 0; i < DEPTH && fd >= 0; i++) {
+		int in = mkdirat(fd, "deep", 0755) ? -1 : openat(fd, "deep", O_RDONLY);
+
+		if (i % 100 == 0)
+			(void)!fchmod(fd, 0555);
+		close(fd);
+		fd = in;
+	}
+	ok(fd >= 0 && symlinkat("../other", fd, "link") == 0, "a tree of %d directories", DEPTH);
+	close(fd);
+}
+
 static void test_write(void)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -251,6 +269,10 @@ static void test_write(void)
 	shell("test -f other/file -a ! -e run/d");
 	shell("mkdir -p run/d/e/f; : >run/d/e/f/g; chmod 555 run/d/e; chmod 0 run/d/e/f");
 	is_i(remove_as_other(), 0, "and one whose owner may not write to it");
+	shell("mkdir run/d");
+	make_deep();
+	is_i(remove_as_other(), 0, "and one that is deeper than any path");
+	shell("test ! -e run/d -a -f other/file");
 	is_i(below_remove("run", "findings", &err), 0, "a link is");
 	shell("test -f other/file -a ! -h run/findings");
 	shell("rm -r run other mine");

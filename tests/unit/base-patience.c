@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,6 +59,21 @@ static void stay_on_one(void)
 		cpu++;
 	CPU_SET(cpu, &one);
 	sched_setaffinity(0, sizeof(one), &one);
+}
+
+/* There are always some that could run, and soon they are others. */
+static void fork_on(void)
+{
+	stay_on_one();
+	for (unsigned n = 0;; n++) {
+		if (n >= 8)
+			waitpid(-1, NULL, 0);
+		if (!fork()) {
+			for (volatile unsigned i = 0; i < 10000000; i++)
+				;
+			_exit(0);
+		}
+	}
 }
 
 static void take_processor(void)
@@ -160,6 +176,20 @@ static void test_self_and_child(void)
 	end(pid);
 }
 
+static void test_fork(void)
+{
+	struct patience p;
+	struct rusage used;
+	pid_t pid = start(fork_on);
+
+	ok(ends_within(pid, LONG_MS, &p), "who forks for ever hangs");
+	kill(pid, SIGKILL);
+	wait4(pid, NULL, 0, &used);
+	uint64_t ran_ms = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
+			  (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
+	ok(ran_ms < 2ULL * LIMIT_MS, "near the limit: it ran for %" PRIu64 " ms", ran_ms);
+}
+
 static void test_silence(void)
 {
 	struct patience p = { .since_ns = util_now_ns() - 2600 * 1000000ULL,
@@ -199,6 +229,7 @@ int main(void)
 	test_silent();
 	test_self();
 	test_self_and_child();
+	test_fork();
 	test_silence();
 	test_busy();
 	return done_testing();

@@ -58,6 +58,9 @@ static void test_order(void)
 	ok(v.n == 5 && v.v[0] == 0 && vec_last(&v) == 4, "sorted, each once");
 	is_u(first_where(i, v.n, v.v[i] >= 3), 3, "the first of those that are large");
 	is_u(first_where(i, v.n, v.v[i] >= 9), 5, "of which there may be none");
+	ok(any_of(i, v.n, v.v[i] == 3) && !any_of(i, v.n, v.v[i] == 9) && !any_of(i, 0, true),
+	   "any of them");
+	ok(vec_find(i, &v, v.v[i] > 2) == &v.v[3] && !vec_find(i, &v, v.v[i] > 9), "which it is");
 	vec_remove(&v, 1, 2);
 	ok(v.n == 3 && v.v[0] == 0 && v.v[1] == 3 && v.v[2] == 4, "two are taken out");
 	for (int i = 0; i < 4; i++)

@@ -269,6 +269,39 @@ static void test_alone(void)
 	kmsg_close(&other);
 }
 
+/* What readers claim takes no room from what nobody does; and of that not all is kept. */
+static void test_many(void)
+{
+	static struct kmsg_shared shared;
+	struct kmsg worker, parent;
+	struct kmsg_block b;
+	auto_strbuf own = STRBUF_INIT;
+	unsigned seq = 10, last, kept = 0;
+
+	open_reader(0, &worker, &shared);
+	open_reader(1, &parent, &shared);
+	for (unsigned i = 0; i < 3 * KMSG_KEPT; i++, seq += 10) {
+		warn(seq, getpid(), "none");
+		kmsg_read(&worker, "loop3", true, &own);
+		kmsg_watch(&parent);
+	}
+	last = seq;
+	for (unsigned i = 0; i < 2 * KMSG_KEPT; i++, seq += 10) {
+		warn(seq, 2, "none");
+		kmsg_read(&worker, "loop3", true, &own);
+		kmsg_watch(&parent);
+	}
+	ok(kmsg_next_unclaimed(&parent, &b) && b.seq == last,
+	   "one of nobody is kept after many that were claimed");
+	do {
+		kmsg_block_release(&b);
+		kept++;
+	} while (kmsg_next_unclaimed(&parent, &b));
+	is_u(kept, KMSG_KEPT, "but not without end");
+	kmsg_close(&worker);
+	kmsg_close(&parent);
+}
+
 static void test_append(void)
 {
 	char dir[] = "/tmp/kmsg-XXXXXX", text[64] = "";
@@ -317,6 +350,7 @@ int main(void)
 	test_append();
 	if (first_namespace()) {
 		test_blocks();
+		test_many();
 		test_alone();
 	} else {
 		skip("numbers of processes mean nothing in this namespace");

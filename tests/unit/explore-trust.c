@@ -71,6 +71,8 @@ static void test_strange(void)
 	judged("uml:ext4", "reffs,x", "", NULL);
 	judged("uml:ext4", "ext4", "", "have disks mounted by this machine's kernel;");
 	judged("uml:ext4", "ext4", "start start.img\n", "have its disk mounted");
+	judged("ext4", "ext4", "reference xfs\n",
+	       "would have disks mounted by this machine's kernel, and so those of references;");
 	judged("ext4,errors=panic", "reffs", "", "with the options 'errors=panic'");
 	judged("mounted:/evil {mnt}", "reffs", "", "run '/evil {mnt}'");
 	judged("uml:ext4", "mounted:/evil {mnt}", "", "run '/evil {mnt}'");

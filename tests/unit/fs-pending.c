@@ -597,9 +597,11 @@ static void gone(void)
 	struct pending *l = example("minimal");
 	char got[64] = "";
 
-	pending_gone(l, 4, note, got);
+	is_u(pending_choose_gone(l, 4), 0, "nothing is chosen");
+	pending_settle_chosen(l, note, got);
 	is_s(got, "", "an inode without pending attributes goes silently");
-	pending_gone(l, 3, note, got);
+	is_u(pending_choose_gone(l, 3), 1, "one is");
+	pending_settle_chosen(l, note, got);
 	is_s(got, "3", "attributes of an inode that is gone are settled");
 	pending_cut(l, NULL, NULL, NULL, NULL);
 	pending_free(l);

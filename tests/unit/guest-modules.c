@@ -43,7 +43,7 @@ static void save_module(const char *name, const char *depends)
 	save(name, text.buf, text.len);
 }
 
-static char *order(const char *const *names)
+static char *load_order(const char *const *names)
 {
 	struct module_list list = { 0 };
 	struct err err = ERR_INIT;
@@ -61,7 +61,7 @@ static char *order(const char *const *names)
 #define ORDER(want, why, ...)                                                                      \
 	do {                                                                                       \
 		const char *names_[] = { __VA_ARGS__, NULL };                                      \
-		auto_free char *order_ = order(names_);                                            \
+		auto_free char *order_ = load_order(names_);                                       \
 		is_s(order_, want, why);                                                           \
 	} while (0)
 
@@ -100,7 +100,7 @@ static void test_themselves(void)
 	ORDER("-40 module loop needs itself", "a circle ends", "loop");
 	save_text("modules.order", "kernel/gone.ko\n");
 	const char *gone[] = { "gone", NULL };
-	auto_free char *got = order(gone);
+	auto_free char *got = load_order(gone);
 	ok(strstr(got, "kernel/gone.ko") && *got == '-', "a file that is gone is an error: %s",
 	   got);
 }
@@ -111,7 +111,7 @@ static void test_none(void)
 	const char *names[] = { "a", NULL };
 
 	unlink(list);
-	auto_free char *got = order(names);
+	auto_free char *got = load_order(names);
 	ok(strstr(got, "modules.dep"), "a folder without lists is an error: %s", got);
 }
 

@@ -145,8 +145,25 @@ static void judge(struct tally *t, const struct fault_loop *loop, int rc, const 
 	t->wrong += bad;
 }
 
-/* Each point fails once; then the case is kept all the same, as others of the run may be. */
-static void test_case(void)
+typedef int keep_fn(const struct store_place *place, struct world *k, struct err *err);
+
+static int keep_case(const struct store_place *place, struct world *k, struct err *err)
+{
+	return store_case(place, &k->found, &k->opts, err);
+}
+
+static int keep_hang(const struct store_place *place, struct world *k, struct err *err)
+{
+	const struct store_hang h = { &k->w, "it hangs", "creating", "a word\n", 1000 };
+
+	return store_hang(place, &h, &k->opts, err);
+}
+
+/*
+ * Each point fails once; then it is kept all the same, as others of the run may be. At least so
+ * many points fail.
+ */
+static void test_kept(const char *what, keep_fn *keep, unsigned least)
 {
 	struct fault_loop loop = { .error = ENOSPC };
 	struct world k;
@@ -157,24 +174,25 @@ static void test_case(void)
 		fault_pause();
 		char *run = new_run("r");
 		auto_free char *at = xasprintf("%s/findings/3-1", run);
-		bool kept = false;
+		bool has_base = false;
 		const struct store_place place = {
-			.run = run, .base_kept = &kept, .workload = 3, .number = 1
+			.run = run, .base_kept = &has_base, .workload = 3, .number = 1
 		};
 		struct err err = ERR_INIT, again = ERR_INIT;
 
 		fault_arm(loop.round, loop.error);
-		int rc = store_case(&place, &k.found, &k.opts, &err);
+		int rc = keep(&place, &k, &err);
 		fault_pause();
 		judge(&t, &loop, rc, &err, run, at);
-		if (rc && store_case(&place, &k.found, &k.opts, &again)) {
+		if (rc && keep(&place, &k, &again)) {
 			printf("# point %d: not kept afterwards: %s\n", loop.round, again.msg);
 			t.wrong++;
 		}
-		t.wrong += (has_marks(at) && !is_whole(at)) || !kept;
+		t.wrong += (has_marks(at) && !is_whole(at)) || has_base != (keep == keep_case);
 		remove_run(run);
 	}
-	ok(t.failed >= 12 && !t.wrong, "a case: %u places fail, and nothing is lost", t.failed);
+	ok(t.failed >= least && !t.wrong, "%s: %u places fail, and nothing is lost", what,
+	   t.failed);
 	end(&k);
 }
 
@@ -212,31 +230,6 @@ static void test_alone(bool replace)
 	end(&k);
 }
 
-static void test_hang(void)
-{
-	struct fault_loop loop = { .error = ENOSPC };
-	struct world k;
-
-	begin(&k);
-	struct tally t = { .open_before = open_files() };
-	while (fault_loop_next(&loop)) {
-		fault_pause();
-		char *run = new_run("h");
-		auto_free char *at = xasprintf("%s/findings/5-0", run);
-		const struct store_place place = { .run = run, .workload = 5 };
-		const struct store_hang h = { &k.w, "it hangs", "creating", "a word\n", 1000 };
-		struct err err = ERR_INIT;
-
-		fault_arm(loop.round, loop.error);
-		int rc = store_hang(&place, &h, &k.opts, &err);
-		fault_pause();
-		judge(&t, &loop, rc, &err, run, at);
-		remove_run(run);
-	}
-	ok(t.failed >= 8 && !t.wrong, "a hang: %u places fail", t.failed);
-	end(&k);
-}
-
 /* S3 */
 static void test_cluster(void)
 {
@@ -262,10 +255,10 @@ int main(void)
 {
 	if (!begin_trust())
 		return 1;
-	test_case();
+	test_kept("a case", keep_case, 12);
 	test_alone(false);
 	test_alone(true);
-	test_hang();
+	test_kept("a hang", keep_hang, 8);
 	test_cluster();
 	return done_testing();
 }

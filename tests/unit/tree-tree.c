@@ -298,6 +298,8 @@ static void test_content(void)
 	   "the hash is the sum of its pages");
 	ok(!hash_eq(tree_page_hash(1, "\1", 1), tree_page_hash(0, "\1", 1)), "place matters");
 	free(page);
+	ok(!hash_eq(tree_page_hash(0, "abcdefgh", 8), tree_page_hash(1, "`bcdefgi", 8)),
+	   "with whatever is there");
 }
 
 static void test_odd_names(void)
@@ -640,7 +642,7 @@ static void test_file_fields(void)
 	g.content = NULL, g.hash = (struct hash128){ 1, 2 };
 	differs(&f, &g, TREE_DIFF_CONTENT, true,
 		"f: content differs (hash is 00000000000000020000000000000001, "
-		"was 97b0f355af16a4d5da94f61a08f40927)");
+		"was 1c86491e0d3c46e2e9e60b70516f8d86)");
 	g = f, g.xattrs = changed;
 	differs(&f, &g, TREE_DIFF_XATTR_VALUE, true,
 		"f: extended attribute user.b is \"3\\n\", was \"2\"");
@@ -834,8 +836,8 @@ static void test_print(void)
 	tree_finish(&t);
 	tree_print(&t, &plain, 0, &text);
 	is_s(text.buf,
-	     "tree 1\n"
-	     "file f mode=0644 uid=1 gid=2 nlink=1 size=5000 hash=91ebb0b62fff75f49f3d3dbf1ace1730 "
+	     "tree 2\n"
+	     "file f mode=0644 uid=1 gid=2 nlink=1 size=5000 hash=f84639ee893dac7f1b14da435c7dc94f "
 	     "data=4096*\"a\"+900*\"\\x00\"+\"eeee\"\n"
 	     " xattr user.a \"1\"\n"
 	     " xattr user.b \"2\"\n",
@@ -864,55 +866,55 @@ static void test_bad_text(void)
 		const char *text, *message;
 	} cases[] = {
 		{ "", "line 1: a tree is missing" },
-		{ "tree 1", "line 1: is cut off" },
-		{ "twig 1\n", "line 1: does not start with 'tree 1'" },
-		{ "tree 2\n", "line 1: version 2 of a tree is not known here" },
-		{ "tree 1 times blocks\n",
+		{ "tree 2", "line 1: is cut off" },
+		{ "twig 1\n", "line 1: does not start with 'tree 2'" },
+		{ "tree 1\n", "line 1: version 1 of a tree is not known here" },
+		{ "tree 2 times blocks\n",
 		  "line 1: names a field that is not known, or not in order" },
-		{ "tree 1\n\n", "line 2: does not start with a type such as file or dir" },
-		{ "tree 1\nfile\n", "line 2: does not start with a type such as file or dir" },
-		{ "tree 1\nfile a\\q\n", "line 2: the path is missing or not properly quoted" },
-		{ "tree 1\nfile a\\x00\n", "line 2: the path is missing or not properly quoted" },
-		{ "tree 1\nfile ../a\n", "line 2: the path has an empty part, '.' or '..' in it" },
-		{ "tree 1\nfile a/\n", "line 2: the path has an empty part, '.' or '..' in it" },
-		{ "tree 1\nfile a\n", "line 2: 'mode=' is missing" },
-		{ "tree 1\nfile a mode=9\n", "line 2: a number is missing" },
-		{ "tree 1\nfile a mode=10000\n", "line 2: a number is too large" },
-		{ "tree 1\nfile a mode=0 uid=4294967296\n", "line 2: a number is too large" },
-		{ "tree 1\nfile a" ATTRS " size=18446744073709551616\n",
+		{ "tree 2\n\n", "line 2: does not start with a type such as file or dir" },
+		{ "tree 2\nfile\n", "line 2: does not start with a type such as file or dir" },
+		{ "tree 2\nfile a\\q\n", "line 2: the path is missing or not properly quoted" },
+		{ "tree 2\nfile a\\x00\n", "line 2: the path is missing or not properly quoted" },
+		{ "tree 2\nfile ../a\n", "line 2: the path has an empty part, '.' or '..' in it" },
+		{ "tree 2\nfile a/\n", "line 2: the path has an empty part, '.' or '..' in it" },
+		{ "tree 2\nfile a\n", "line 2: 'mode=' is missing" },
+		{ "tree 2\nfile a mode=9\n", "line 2: a number is missing" },
+		{ "tree 2\nfile a mode=10000\n", "line 2: a number is too large" },
+		{ "tree 2\nfile a mode=0 uid=4294967296\n", "line 2: a number is too large" },
+		{ "tree 2\nfile a" ATTRS " size=18446744073709551616\n",
 		  "line 2: a number is too large" },
-		{ "tree 1\nfile a" ATTRS " size=1\n", "line 2: hash= is missing" },
-		{ "tree 1\nfile a" ATTRS " size=1 hash=12\n",
+		{ "tree 2\nfile a" ATTRS " size=1\n", "line 2: hash= is missing" },
+		{ "tree 2\nfile a" ATTRS " size=1 hash=12\n",
 		  "line 2: hash= is not 32 hex digits" },
-		{ "tree 1\nfile a" ATTRS " size=1" ZERO_HASH " data=\"ab\"\n",
+		{ "tree 2\nfile a" ATTRS " size=1" ZERO_HASH " data=\"ab\"\n",
 		  "line 2: data= is not as long as size= says" },
-		{ "tree 1\nfile a" ATTRS " size=2" ZERO_HASH " data=\"a\n",
+		{ "tree 2\nfile a" ATTRS " size=2" ZERO_HASH " data=\"a\n",
 		  "line 2: data= is not properly quoted" },
-		{ "tree 1\nfile a" ATTRS " size=1" ZERO_HASH " data=\"a\"\n",
+		{ "tree 2\nfile a" ATTRS " size=1" ZERO_HASH " data=\"a\"\n",
 		  "line 2: data= does not have the hash that hash= says" },
-		{ "tree 1\nfile a" ATTRS " size=999999999999" ZERO_HASH
+		{ "tree 2\nfile a" ATTRS " size=999999999999" ZERO_HASH
 		  " data=999999999999*\"a\"\n",
 		  "line 2: there is more content than a tree can keep" },
-		{ "tree 1\nfile a" ATTRS " size=0 more\n",
+		{ "tree 2\nfile a" ATTRS " size=0 more\n",
 		  "line 2: has something at its end that does not belong there" },
-		{ "tree 1\nsymlink a" ATTRS " size=0\n",
+		{ "tree 2\nsymlink a" ATTRS " size=0\n",
 		  "line 2: target= is missing or not properly quoted" },
-		{ "tree 1\nunknown a\n", "line 2: unknown and error=stat go together" },
-		{ "tree 1\nfile a error=nap:EIO\n", "line 2: error= does not name a known step" },
-		{ "tree 1\nfile a error=read:0\n", "line 2: error= names errno 0" },
-		{ "tree 1\n xattr a \"\"\n",
+		{ "tree 2\nunknown a\n", "line 2: unknown and error=stat go together" },
+		{ "tree 2\nfile a error=nap:EIO\n", "line 2: error= does not name a known step" },
+		{ "tree 2\nfile a error=read:0\n", "line 2: error= names errno 0" },
+		{ "tree 2\n xattr a \"\"\n",
 		  "line 2: an attribute, but of no entry that can have one" },
-		{ "tree 1\ndir . mode=0 uid=0 gid=0\n xattr b \"\"\n xattr a \"\"\n",
+		{ "tree 2\ndir . mode=0 uid=0 gid=0\n xattr b \"\"\n xattr a \"\"\n",
 		  "attributes before line 4 are not in order of name" },
-		{ "tree 1\ndir . mode=0 uid=0 gid=0\n xattr b 70000*\"x\"\n",
+		{ "tree 2\ndir . mode=0 uid=0 gid=0\n xattr b 70000*\"x\"\n",
 		  "line 3: the attribute's value is not properly quoted" },
-		{ "tree 1 times\ndir . mode=0 uid=0 gid=0 atime=1.5 mtime=1.5\n",
+		{ "tree 2 times\ndir . mode=0 uid=0 gid=0 atime=1.5 mtime=1.5\n",
 		  "line 2: a time is not seconds, a dot, and nine digits" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		refuses(cases[i].text, strlen(cases[i].text), cases[i].message);
-	refuses("tree 1\nfile a\0b\n", 16, "line 2: the path is missing or not properly quoted");
+	refuses("tree 2\nfile a\0b\n", 16, "line 2: the path is missing or not properly quoted");
 }
 
 /* A thousand random pairs of trees: equal iff no difference is found, and text keeps them. */
