@@ -49,8 +49,15 @@ if (requires_namespaces && requires_root && requires_fuse) >/dev/null 2>&1; then
 	chmod 755 "$dir"
 	mkdir data
 	program=(-- data)
-	suppresses app "$OUTAGE" app -p minimal --budget 60 --run 'for i in 1 2 3; do echo $i >f$i; done; echo end >end' \
-		--check '[ ! -e f3 ] || [ -s f3 ] || exit 1; [ ! -e end ] || [ -e f1 ] || { echo outage: silent-loss; exit 1; }'
+	app=("$OUTAGE" app -p minimal --budget 60 --run 'for i in 1 2 3; do echo $i >f$i; done; echo end >end'
+		--check '[ ! -e f3 ] || [ -s f3 ] || exit 1; [ ! -e end ] || [ -e f1 ] || { echo outage: silent-loss; exit 1; }')
+	suppresses app "${app[@]}"
+	# Of all rules but one: whichever that is, --findings 1 stops no search that found only what is known.
+	for one in $(seq "$(wc -l <rules)"); do
+		sed "${one}d" rules >less
+		found "${app[@]}" --json --suppress less --findings 1
+		check "app: a limit counts none that is known ($one)" test $status -eq 1
+	done
 else
 	skip 'outage app cannot run here'
 fi

@@ -45,6 +45,12 @@ rm -rf run
 restart='[ ! -e f2 ] || { echo new >up.new && mv up.new up; }'
 interrupted KILL 25 "${app[@]}" --crash recovery --recoveries 2 --restart "cd \"\$OUTAGE_DIR\" && $restart" -- data
 restarts=1 goes_on 'recovery'
+some=$(found_in run)
+resumed run --time 1ms
+check 'recovery: with no time for it, what was found stays' test "$(found_in run)" = "$some"
+check 'and can be gone on with' eval 'resumed run; test $status -eq 1'
+check 'which says the same' test "$(found_in run)" = "$some"
+check 'and leaves nothing' test ! -e run/before
 
 # ---- what cannot go on ----
 

@@ -146,8 +146,9 @@ static const struct record_type summary_type =
 static const struct trust_file run_files[] = {
 	{ .name = CASE_RUN }, { .name = "trace" }, { .name = "stacks" }, { .name = "shown" }
 };
-static const char *const made[] = { "trace",	 "base",       "shown",	     "stacks",	 "work",
-				    CASE_NESTED, CASE_ANSWERS, CASE_SUMMARY, TRUST_MARK, NULL };
+static const char *const made[] = { "trace",	  "base",      "shown",	    "stacks",
+				    "work",	  CASE_NESTED, CASE_BEFORE, CASE_ANSWERS,
+				    CASE_SUMMARY, TRUST_MARK,  NULL };
 static const char *const synced[] = { CASE_RUN, "base",	     "trace", "stacks",
 				      "shown",	CASE_NESTED, NULL };
 

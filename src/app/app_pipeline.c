@@ -258,7 +258,7 @@ static void add_finding(struct app_whole *p, const struct app_case *c, const cha
 	p->o->found(p->o->ctx, c, n);
 }
 
-static void on_found(void *ctx, const struct search_found *f)
+static bool on_found(void *ctx, const struct search_found *f)
 {
 	struct app_whole *p = ctx;
 	const char *cause = f->why.kind == EXPLAIN_NOT ? NULL : f->why.cause;
@@ -267,16 +267,18 @@ static void on_found(void *ctx, const struct search_found *f)
 
 	if (n != UINT64_MAX) {
 		join(p, n);
-		return;
+		return false;
 	}
 	make_case(p, f, &c);
-	if (is_suppressed(p, &c)) {
+	bool known = is_suppressed(p, &c);
+	if (known) {
 		p->out->summary.suppressed++;
 		join(p, UINT64_MAX);
 	} else {
 		add_finding(p, &c, cause);
 	}
 	case_finding_release(&app_kind, &c);
+	return !known;
 }
 
 static void on_progress(void *ctx, const struct search_totals *t, uint64_t findings)
@@ -433,13 +435,18 @@ static void on_changed(void *ctx, const struct app_state *s, const struct app_ch
 	app_changed_add(&p->changed, s, change);
 }
 
+/* By a signal, or because the time is up: there is more to do. */
+static bool ends_early(const struct app_whole *p)
+{
+	return *p->o->stop || p->out->by_signal ||
+	       (p->o->time_ns && util_now_ns() - p->explored_ns > p->o->time_ns);
+}
+
 static bool is_over(void *ctx)
 {
 	const struct app_whole *p = ctx;
 
-	return *p->o->stop || p->out->by_signal ||
-	       (p->o->plan.limit && p->out->summary.findings >= p->o->plan.limit) ||
-	       (p->o->time_ns && util_now_ns() - p->explored_ns > p->o->time_ns);
+	return ends_early(p) || (p->o->plan.limit && p->out->summary.findings >= p->o->plan.limit);
 }
 
 static void add_totals(struct app_whole *p, const struct search_totals *t)
@@ -518,17 +525,14 @@ static int search_restart(void *ctx, struct app_run *nested, struct err *err)
 
 /*
  * Findings beyond these are of an interrupted search: it had not understood them yet, or they are
- * found again. If this search, too, ended before it came so far, they stay.
+ * of restarts, which are searched anew. If this search, too, ended early, they stay.
  */
-static void drop_stale(struct app_whole *p)
+static int drop_stale(const struct app_whole *p, struct err *err)
 {
-	struct err *err = &p->out->error;
+	uint64_t n = p->out->summary.findings;
 
-	if (!p->o->resume || (p->out->stopped && !answers_caught_up(p->answers)))
-		return;
-	if (case_remove_from(p->run.dir, p->out->summary.findings, err) ||
-	    (below_exists(p->run.dir, CASE_NESTED) && below_remove(p->run.dir, CASE_NESTED, err)))
-		p->out->summary.errors++;
+	return below_exists(p->run.dir, CASE_NESTED) ? case_set_aside(p->run.dir, n, err)
+						     : case_remove_from(p->run.dir, n, err);
 }
 
 static void recover_again(struct app_whole *p)
@@ -567,6 +571,26 @@ static void recover_again(struct app_whole *p)
 				   plural(r.left, "a record of a restart", "records of restarts"),
 				   r.why_left.msg));
 	s->elapsed_s = (double)(util_now_ns() - p->o->start_ns) / 1e9;
+	p->out->stopped |= ends_early(p);
+}
+
+/* A run that goes on has findings already, and none of them may be lost. */
+static void go_through_restarts(struct app_whole *p)
+{
+	struct err *err = &p->out->error;
+
+	if (!p->o->resume) {
+		recover_again(p);
+		return;
+	}
+	if (p->out->stopped)
+		return;
+	int rc = drop_stale(p, err);
+	if (!rc) {
+		recover_again(p);
+		rc = case_settle(p->run.dir, !p->out->stopped && !p->out->summary.errors, err);
+	}
+	p->out->summary.errors += rc != 0;
 }
 
 /* ---- all of it ---- */
@@ -596,10 +620,8 @@ static int explore(struct app_whole *p, struct err *err)
 		summarise(p, &r);
 		p->out->by_signal = r.totals.by_signal;
 		check_tried(p);
-		if (!p->out->broken) {
-			drop_stale(p);
-			recover_again(p);
-		}
+		if (!p->out->broken)
+			go_through_restarts(p);
 		rc = case_summary_save(&app_kind, p->run.dir, &p->out->summary, err);
 	}
 	search_result_release(&r);
@@ -761,7 +783,11 @@ static int go_on(struct app_whole *p, struct err *err)
 		rc = case_trust_run(&app_kind, p->run.dir, &p->run.plan, o->trust,
 				    &p->run.plan.ours, err);
 	if (!rc)
+		rc = answers_open(p->run.dir, &p->answers, err);
+	if (!rc)
 		rc = case_sweep(p->run.dir, err);
+	if (!rc)
+		rc = case_settle(p->run.dir, false, err);
 	if (!rc && case_has_ended(p->run.dir))
 		rc = below_remove(p->run.dir, CASE_SUMMARY, err);
 	if (!rc)
@@ -784,7 +810,7 @@ static int run_all(struct app_whole *p, struct err *err)
 	rc = launcher_start(&p->launcher, err);
 	if (!rc)
 		rc = p->o->resume ? go_on(p, err) : begin(p, err);
-	if (!rc)
+	if (!rc && !p->answers)
 		rc = answers_open(p->run.dir, &p->answers, err);
 	if (!rc)
 		rc = suppress_of_plan(p->o->plan.suppress, &p->suppress, err);

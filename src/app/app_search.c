@@ -27,6 +27,7 @@ struct searching {
 	struct checker *again; /* for states that are checked once more */
 	struct roles roles;
 	struct vec_of(struct known) knowns;
+	uint64_t counted; /* findings, up to the limit */
 	uint64_t start_ns;
 	struct verdict verdict, last; /* of the check that was run last, and in explaining */
 	bool passed;		      /* by the check that was run last */
@@ -163,8 +164,7 @@ static size_t add_found(struct searching *s, struct search_found *f)
 {
 	vec_push(&s->out->found, *f);
 	*f = (struct search_found){ 0 };
-	if (s->o->found)
-		s->o->found(s->o->ctx, &vec_last(&s->out->found));
+	s->counted += !s->o->found || s->o->found(s->o->ctx, &vec_last(&s->out->found));
 	return s->out->found.n - 1;
 }
 
@@ -390,7 +390,7 @@ static int on_done(void *ctx, const struct app_state *state, const struct check_
 	}
 	t->left += r->left_processes;
 	/* Once there is enough, what still comes is only counted. */
-	if (s->verdict.fails && !(s->o->limit && s->out->found.n >= s->o->limit) &&
+	if (s->verdict.fails && !(s->o->limit && s->counted >= s->o->limit) &&
 	    take_failing(s, state, &err) && err.code != -EINTR)
 		note_error(s, err.msg);
 	if (s->o->progress)
@@ -416,7 +416,7 @@ static bool must_stop(void *ctx)
 	if (o->stop && *o->stop)
 		t->by_signal = true;
 	t->stopped |= t->by_signal || (o->time_ns && util_now_ns() - s->start_ns > o->time_ns) ||
-		      (o->limit && s->out->found.n >= o->limit);
+		      (o->limit && s->counted >= o->limit);
 	return t->stopped;
 }
 

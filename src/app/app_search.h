@@ -59,7 +59,7 @@ struct app_search_opts {
 	uint64_t limit;	  /* findings; 0: no limit */
 	/* All of these may be NULL. */
 	void (*failed)(void *ctx, const struct search_found *f);
-	void (*found)(void *ctx, const struct search_found *f);
+	bool (*found)(void *ctx, const struct search_found *f); /* whether `limit` counts it */
 	void (*dropped)(void *ctx); /* the failure told last is no finding, or a known one */
 	/* The command wrote to a good state; see checkers.h. */
 	void (*changed)(void *ctx, const struct app_state *s, const struct app_change *change);

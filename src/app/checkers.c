@@ -174,19 +174,28 @@ static int do_job(struct check_worker *w, struct err *err)
 	return rc;
 }
 
+/* Answers that a busy or small machine may have caused are asked for again. */
+static bool is_worth_keeping(const struct answer_head *head)
+{
+	return (head->end == CHECK_PASSED || head->end == CHECK_FAILED) && !head->filled;
+}
+
 static void answer(struct check_worker *w, struct hash128 question, const char *wrong)
 {
-	struct answer_head head = { .end = wrong ? CHECK_ERROR : w->r.end,
-				    .exit_code = w->r.exit_code,
-				    .signal = w->r.signal,
-				    .left = w->r.left_processes,
-				    .filled = w->r.filled,
-				    .cut = w->r.output_cut,
-				    .change = w->change,
-				    .errors = w->r.errors,
-				    .took_ns = w->r.took_ns,
-				    .overlay = place_is_overlay(w->place),
-				    .unlike = place_unlike(w->place) };
+	struct answer_head head;
+
+	memset(&head, 0, sizeof(head)); /* with what is between its members: it may be kept */
+	head = (struct answer_head){ .end = wrong ? CHECK_ERROR : w->r.end,
+				     .exit_code = w->r.exit_code,
+				     .signal = w->r.signal,
+				     .left = w->r.left_processes,
+				     .filled = w->r.filled,
+				     .cut = w->r.output_cut,
+				     .change = w->change,
+				     .errors = wrong ? 0 : w->r.errors,
+				     .took_ns = w->r.took_ns,
+				     .overlay = place_is_overlay(w->place),
+				     .unlike = place_unlike(w->place) };
 	auto_strbuf text = STRBUF_INIT;
 
 	strbuf_add(&text, &head, sizeof(head));
@@ -194,7 +203,7 @@ static void answer(struct check_worker *w, struct hash128 question, const char *
 		strbuf_adds(&text, wrong);
 	else
 		strbuf_add(&text, strbuf_str(&w->r.output), w->r.output.len);
-	if (head.end != CHECK_ERROR)
+	if (is_worth_keeping(&head))
 		answers_add(w->opts->answers, question, text.buf, text.len);
 	pool_done(w->w, text.buf, text.len);
 }
@@ -203,8 +212,13 @@ static void answer(struct check_worker *w, struct hash128 question, const char *
 static bool answer_known(struct check_worker *w, struct hash128 question)
 {
 	auto_strbuf text = STRBUF_INIT;
-	bool known = answers_find(w->opts->answers, question, &text) &&
-		     text.len >= sizeof(struct answer_head);
+	struct answer_head head;
+	bool known = answers_find(w->opts->answers, question, &text) && text.len >= sizeof(head);
+
+	if (known) {
+		memcpy(&head, strbuf_str(&text), sizeof(head));
+		known = is_worth_keeping(&head) && head.errors <= text.len - sizeof(head);
+	}
 
 	if (known)
 		pool_done(w->w, text.buf, text.len);

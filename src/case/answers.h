@@ -8,9 +8,10 @@
  *	a record	a struct answers_head, and the answer, which its reader understands
  *
  * A1: a record is appended by one write(2), in any process. So after a kill, all records are whole,
- *     or the last one is not.
- * A2: the first record that is not whole, as its hash tells, ends the file when it is opened again.
- *     Lost answers are asked for again.
+ *     or the last one is not; after a write that failed, none follows.
+ * A2: the first record that is not whole, or not of this user, as its seal tells, ends the file
+ *     when it is opened again. Lost answers are asked for again.
+ * A3: only one run has the file open at a time.
  */
 #ifndef CASE_ANSWERS_H
 #define CASE_ANSWERS_H
@@ -18,25 +19,27 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/strbuf.h"
+#include "trust/seal.h"
 
 #define CASE_ANSWERS "answers"
 
 struct answers_head {
 	struct hash128 question;
 	uint64_t len;
-	uint64_t hash; /* of all before it, and of the answer */
+	struct seal seal; /* of both, and of the answer */
 };
 
-/* The answers of a run, at first none. Workers are forked from the process that opened it. */
+/*
+ * The answers of a run, at first none. Workers are forked from the process that opened it. -EBUSY:
+ * another run has it open. Without a key of this user (trust.h) nothing is known, nor kept.
+ */
 struct answers;
 int answers_open(const char *run, struct answers **out, struct err *err) must_check;
 void answers_close(struct answers *a); /* NULL is fine */
 
 /* The answer that a run before this one had; false: none. Nothing is known with `a` NULL. */
-bool answers_find(struct answers *a, struct hash128 question, struct strbuf *out) must_check;
-/* One that cannot be kept is asked for again when the run goes on. */
+bool answers_find(const struct answers *a, struct hash128 question, struct strbuf *out) must_check;
+/* One that is not kept, as for want of room, is asked for again when the run goes on. */
 void answers_add(struct answers *a, struct hash128 question, const void *answer, size_t len);
-/* Whether all that was known when it was opened has been asked for: the run is where it was. */
-bool answers_caught_up(const struct answers *a);
 
 #endif

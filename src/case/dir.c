@@ -491,6 +491,106 @@ int case_remove_from(const char *run, uint64_t n, struct err *err)
 	return rc;
 }
 
+/* ---- findings of nested runs that are searched anew ---- */
+
+static const char before_findings[] = CASE_BEFORE "/findings", nested_runs[] = CASE_NESTED;
+static const char before_nested[] = CASE_BEFORE "/" CASE_NESTED;
+/* A file with this name is there while findings are moved back. */
+static const char moving_back[] = CASE_BEFORE "/back";
+
+static int move_dir(const char *run, const char *from, const char *to, struct err *err)
+{
+	const char *old, *new;
+	auto_fd a = below_open_parent(run, from, &old, err);
+	auto_fd b = a < 0 ? -1 : below_open_parent(run, to, &new, err);
+
+	if (a < 0 || b < 0)
+		return a < 0 ? a : b;
+	if (renameat(a, old, b, new) < 0)
+		return err_set(err, -errno, "cannot move %s/%s to %s: %m", run, from, to);
+	int rc = io_sync_fd(b, run, err);
+	return rc ? rc : io_sync_fd(a, run, err);
+}
+
+/* Moves findings with a number of at least `n` from one directory below the run to another. */
+static int move_findings(const char *run, const char *from, const char *to, uint64_t n,
+			 struct err *err)
+{
+	auto_words names = { 0 };
+	uint64_t number;
+	int rc = below_exists(run, from) ? below_list(run, from, &names, err) : 0;
+
+	for (size_t i = 0; !rc && i < names.n; i++) {
+		auto_free char *a = xasprintf("%s/%s", from, names.v[i]);
+		auto_free char *b = xasprintf("%s/%s", to, names.v[i]);
+
+		if (!number_parse(names.v[i], &number) && number >= n)
+			rc = move_dir(run, a, b, err);
+	}
+	return rc;
+}
+
+/* The first number of findings in a directory; how many there are from number `n` on. */
+static int count_findings(const char *run, const char *dir, uint64_t n, uint64_t *first,
+			  uint64_t *count, struct err *err)
+{
+	auto_words names = { 0 };
+	uint64_t number;
+	int rc = below_exists(run, dir) ? below_list(run, dir, &names, err) : 0;
+
+	*first = UINT64_MAX;
+	*count = 0;
+	for (size_t i = 0; !rc && i < names.n; i++)
+		if (!number_parse(names.v[i], &number) && number >= n) {
+			*first = min(*first, number);
+			++*count;
+		}
+	return rc;
+}
+
+int case_set_aside(const char *run, uint64_t n, struct err *err)
+{
+	if (!below_exists(run, nested_runs))
+		return 0;
+	int rc = below_make_dir(run, CASE_BEFORE, err);
+	if (!rc)
+		rc = below_make_dir(run, before_findings, err);
+	if (!rc)
+		rc = move_findings(run, findings, before_findings, n, err);
+	/* Last: until then nothing is set aside. */
+	return rc ? rc : move_dir(run, nested_runs, before_nested, err);
+}
+
+static int move_back(const char *run, struct err *err)
+{
+	int rc = io_write_file(run, moving_back, "", 0, 0, err);
+
+	if (!rc)
+		rc = move_findings(run, before_findings, findings, 0, err);
+	if (!rc && below_exists(run, before_nested))
+		rc = move_dir(run, before_nested, nested_runs, err);
+	return rc ? rc : below_remove(run, CASE_BEFORE, err);
+}
+
+int case_settle(const char *run, bool end, struct err *err)
+{
+	uint64_t first, then, now, ignored;
+
+	if (!below_exists(run, CASE_BEFORE))
+		return 0;
+	if (below_exists(run, moving_back) || !below_exists(run, before_nested))
+		return move_back(run, err);
+	int rc = count_findings(run, before_findings, 0, &first, &then, err);
+	if (!rc)
+		rc = count_findings(run, findings, first, &ignored, &now, err);
+	if (rc || end || now >= then)
+		return rc ? rc : below_remove(run, CASE_BEFORE, err);
+	rc = case_remove_from(run, first, err);
+	if (!rc && below_exists(run, nested_runs))
+		rc = below_remove(run, nested_runs, err);
+	return rc ? rc : move_back(run, err);
+}
+
 int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err)
 {
 	auto_free char *from = xasprintf("%llu", (unsigned long long)n);

@@ -37,7 +37,7 @@ static const struct record_field plan_fields[] = {
 	FIELD("qemu", TRUST_COMMAND, PROSE, qemu),
 	FIELD("suppress", TRUST_HARMLESS, PROSE, suppress),
 	FIELD("stacks", TRUST_HARMLESS, FLAG, stacks),
-	FIELD("made", TRUST_HARMLESS, FLAG, made, .option = ""),
+	FIELD("made", TRUST_HARMLESS, NUMBER, made, .option = ""),
 };
 #undef FIELD
 

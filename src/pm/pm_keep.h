@@ -42,8 +42,8 @@ struct pm_plan {
 	char *qemu;	      /* the emulator; NULL: the usual one */
 	char *suppress;	      /* rules (case/suppress.h), or NULL */
 	bool stacks;
-	bool made; /* the file was not there before */
-	bool ours; /* this user made it, or takes it for his own; see case_trust() */
+	uint64_t made; /* the number of the file, if it was not there before; else 0 */
+	bool ours;     /* this user made it, or takes it for his own; see case_trust() */
 };
 
 void pm_plan_release(struct pm_plan *p);

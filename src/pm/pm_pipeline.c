@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/below.h"
@@ -31,6 +32,7 @@ struct pm_whole {
 	uint64_t early; /* the one after those that were kept before all were known */
 	uint64_t to;	/* number of the first in the end */
 	struct case_keeper keeper;
+	struct answers *answers;
 };
 
 static bool recovers(const struct pm_whole *p)
@@ -86,6 +88,14 @@ static int load(struct pm_whole *p, struct err *err)
 	return rc;
 }
 
+/* 0: there is none. */
+static uint64_t number_of(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
 static int record(struct pm_whole *p, struct err *err)
 {
 	struct pm_record_opts o = { .tracer = &p->o->tracer,
@@ -97,7 +107,7 @@ static int record(struct pm_whole *p, struct err *err)
 				    .timeout_ms = p->o->plan.timeout_ms };
 	int rc = pm_record(&o, &p->counts, &p->made, err);
 
-	p->o->plan.made = p->made;
+	p->o->plan.made = p->made ? number_of(p->o->plan.file) : 0;
 	if (!rc)
 		rc = record_save(pm_kind.plan, p->out->dir, CASE_RUN, &p->o->plan, err);
 	if (!rc)
@@ -140,14 +150,13 @@ static int verify_end(struct pm_whole *p, struct err *err)
 
 /*
  * Findings whose numbers begin after those that were kept early take the place of these, and of
- * those of earlier processes. If this one ended before it came so far, theirs stay.
+ * those of earlier processes. If this one ended early, theirs stay.
  */
 static int replace_early(struct pm_whole *p, size_t n, struct err *err)
 {
-	bool stay = p->out->stopped && !answers_caught_up(p->run.answers);
 	int rc = 0;
 
-	p->to = stay ? p->first : 0;
+	p->to = p->out->stopped ? p->first : 0;
 	for (size_t i = 0; !rc && p->early > p->to && i < n; i++)
 		rc = case_move_number(p->out->dir, p->early + i, p->to + i, err);
 	return rc ? rc : case_remove_from(p->out->dir, p->to + n, err);
@@ -277,12 +286,14 @@ static void recover_again(struct pm_whole *p, const struct pm_search_opts *searc
 	all.reads = NULL; /* of another trace */
 	all.changes = false;
 	o.search = &all;
-	if (!recovers(p) || *p->o->stop)
+	found->stopped |= *p->o->stop;
+	if (!recovers(p) || found->stopped)
 		return;
 	struct err why = ERR_INIT;
 	/* The findings made before are told all the same. */
 	if (pm_recoveries(&o, found, &r, &why))
 		add_error(found, 1, why.msg);
+	found->stopped |= *p->o->stop;
 	p->out->recovery_ways = r.ways;
 	p->out->recovery_resized = found->resized;
 	p->out->summary.recoveries = r.traced;
@@ -418,6 +429,9 @@ static int go_on(struct pm_whole *p, struct err *err)
 	if (!rc)
 		rc = open_tracer(p, err);
 	if (!rc)
+		rc = answers_open(p->out->dir, &p->answers,
+				  err); /* and nobody else goes on with it */
+	if (!rc)
 		rc = case_sweep(p->out->dir, err);
 	if (!rc && case_has_ended(p->out->dir))
 		rc = below_remove(p->out->dir, CASE_SUMMARY, err);
@@ -427,10 +441,11 @@ static int go_on(struct pm_whole *p, struct err *err)
 		rc = pm_file_place(p->o->plan.file, &p->made, err);
 	if (rc)
 		return rc;
+	/* Another file may be there by now; and a stranger names none to remove. */
+	p->made |= !p->o->trust && p->o->plan.made && p->o->plan.made == number_of(p->o->plan.file);
 	for (size_t i = 0; i < p->run.trace.events.n; i++)
 		pm_count(&p->counts, &p->run.trace.events.v[i]);
-	setenv("PMEM_IS_PMEM_FORCE", "1", 0);	    /* for checks, as when it was recorded */
-	p->made |= p->o->plan.made && !p->o->trust; /* a stranger names no file to remove */
+	setenv("PMEM_IS_PMEM_FORCE", "1", 0); /* for checks, as when it was recorded */
 	p->first = p->early = case_next_number(&findings);
 	p->out->kept = findings.n;
 	return verify_end(p, err);
@@ -440,14 +455,15 @@ static int run_all(struct pm_whole *p, struct err *err)
 {
 	int rc = p->o->resume ? go_on(p, err) : begin(p, err);
 
-	if (!rc)
-		rc = answers_open(p->out->dir, &p->run.answers, err);
+	if (!rc && !p->answers)
+		rc = answers_open(p->out->dir, &p->answers, err);
+	p->run.answers = p->answers; /* from now on: the first check is asked for anew */
 	p->keeper = (struct case_keeper){ .kind = &pm_kind, .run = p->out->dir };
 	if (!rc)
 		rc = explore(p, err);
 	if (rc && p->out->dir && !p->o->resume && !p->out->kept)
 		discard(p);
-	answers_close(p->run.answers);
+	answers_close(p->answers);
 	return rc;
 }
 

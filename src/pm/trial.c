@@ -111,11 +111,17 @@ struct trial_answer {
 static struct hash128 question_of(const struct pm_trial *t, const char *bad)
 {
 	const struct hash128 parts[] = { image_hash(t->img),
-					 { t->point, bad != NULL },
+					 { t->point, (uint64_t)t->watch << 1 | (bad != NULL) },
 					 hash_bytes(strbuf_str(&t->marks), t->marks.len),
 					 hash_bytes(bad ? bad : "", bad ? strlen(bad) : 0) };
 
 	return hash_bytes(parts, sizeof(parts));
+}
+
+/* Answers that a busy machine may have caused are asked for again. */
+static bool is_worth_keeping(enum check_end end)
+{
+	return end == CHECK_PASSED || end == CHECK_FAILED;
 }
 
 /* Takes the answer of an earlier process, if there is one. */
@@ -127,6 +133,8 @@ static bool take_known(struct pm_trial *t, struct hash128 question)
 	if (!answers_find(t->answers, question, &text) || text.len < sizeof(head))
 		return false;
 	memcpy(&head, text.buf, sizeof(head));
+	if (!is_worth_keeping(head.end))
+		return false;
 	check_result_release(&t->r);
 	t->r = (struct check_result){ .end = head.end,
 				      .exit_code = head.exit_code,
@@ -144,7 +152,7 @@ static void keep_answer(const struct pm_trial *t, struct hash128 question)
 	struct trial_answer head;
 	auto_strbuf text = STRBUF_INIT;
 
-	if (t->r.end == CHECK_ERROR)
+	if (!is_worth_keeping(t->r.end))
 		return;
 	memset(&head, 0, sizeof(head));
 	head.end = t->r.end;

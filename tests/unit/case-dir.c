@@ -283,6 +283,82 @@ static void test_run_faults(void)
 	ok(failed >= 5 && !wrong, "marking and ending a run fails at %u places", failed);
 }
 
+static void nested_new(const char *words)
+{
+	auto_free char *at = xasprintf("%s/" CASE_NESTED, run);
+	struct err err = ERR_INIT;
+
+	ok(!below_make_dir(run, CASE_NESTED, &err) &&
+		   !io_write_file(at, "words", words, strlen(words), 0, &err),
+	   "a nested run, %s", words);
+}
+
+/* The findings from 10 on, and what the nested run says. */
+static void is_now(const char *want, const char *what)
+{
+	auto_strbuf out = STRBUF_INIT, words = STRBUF_INIT;
+	auto_free char *at = xasprintf("%s/" CASE_NESTED, run);
+
+	for (int i = 10; i < 14; i++) {
+		auto_free char *path = xasprintf("%s/findings/%d", run, i);
+
+		if (*which(path))
+			strbuf_addf(&out, "%d %s, ", i, which(path));
+	}
+	if (!io_slurp_file(at, "words", 64, &words, NULL))
+		strbuf_adds(&out, strbuf_str(&words));
+	is_s(strbuf_str(&out), want, "%s", what);
+	ok(!below_exists(run, CASE_BEFORE), "and nothing else");
+}
+
+/* A search that begins anew, ends early, and is killed, loses no finding. */
+static void test_set_aside(void)
+{
+	struct err err = ERR_INIT;
+
+	ok(!case_remove_from(run, 10, &err), "%s", err.msg);
+	nested_new("old");
+	ok(!put(10, old_target, &err) && !put(11, old_target, &err), "two findings of it");
+	ok(!case_set_aside(run, 10, &err) && !*which(one), "are set aside: %s", err.msg);
+	nested_new("new");
+	ok(!put(10, new_target, &err) && !case_settle(run, false, &err), "fewer: %s", err.msg);
+	is_now("10 old, 11 old, old", "give way to these again");
+	ok(!case_set_aside(run, 10, &err) && !put(10, new_target, &err) &&
+		   !put(11, new_target, &err) && !case_settle(run, false, &err),
+	   "as many: %s", err.msg);
+	is_now("10 new, 11 new, ", "stay");
+	nested_new("old");
+	ok(!case_set_aside(run, 10, &err) && !case_settle(run, true, &err), "none: %s", err.msg);
+	is_now("", "stay, if the search came to its end");
+}
+
+/* Whatever fails: the next process gets back what there was. */
+static void test_set_aside_faults(void)
+{
+	struct fault_loop loop = { .error = EIO };
+	struct err err = ERR_INIT;
+	unsigned failed = 0, lost = 0;
+
+	while (fault_loop_next(&loop)) {
+		err_clear(&err);
+		fault_pause();
+		lost += case_remove_from(run, 10, &err) || put(10, old_target, &err) ||
+			put(11, old_target, &err) || below_make_dir(run, CASE_NESTED, &err);
+		fault_arm(loop.round, loop.error);
+		int rc = case_set_aside(run, 10, &err);
+		if (!rc)
+			rc = case_settle(run, false, &err);
+		fault_pause();
+		failed += rc != 0;
+		err_clear(&err);
+		auto_free char *second = xasprintf("%s/findings/11", run);
+		lost += case_settle(run, false, &err) || !streq(which(one), "old") ||
+			!streq(which(second), "old") || !below_exists(run, CASE_NESTED) ||
+			below_exists(run, CASE_BEFORE);
+	}
+	ok(failed >= 5 && !lost, "setting aside fails at %u places, and nothing is lost", failed);
+}
+
 int main(void)
 {
 	if (!begin_trust())
@@ -296,6 +372,8 @@ int main(void)
 	test_put_faults();
 	test_move_faults();
 	test_run_faults();
+	test_set_aside();
+	test_set_aside_faults();
 	free(run);
 	free(one);
 	return done_testing();
