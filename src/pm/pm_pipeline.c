@@ -429,8 +429,7 @@ static int go_on(struct pm_whole *p, struct err *err)
 	if (!rc)
 		rc = open_tracer(p, err);
 	if (!rc)
-		rc = answers_open(p->out->dir, &p->answers,
-				  err); /* and nobody else goes on with it */
+		rc = answers_open(p->out->dir, &p->answers, err);
 	if (!rc)
 		rc = case_sweep(p->out->dir, err);
 	if (!rc && case_has_ended(p->out->dir))
