@@ -20,9 +20,9 @@ struct patience_share {
 void patience_share(pid_t pid, struct patience_share *out);
 
 /*
- * The part of the time between two looks that was spent on waiting for a processor. Those that had
- * as many as they could use all the time waited for none. The result is a guess: the waiting of
- * processes that have ended meanwhile is not known. So some of the time always counts.
+ * The part of the time between two looks that was spent on waiting for a processor. Processes that
+ * had as many as they could use waited for none. The result is a guess: the waiting of processes
+ * that have ended meanwhile is not known. So some of the time always counts.
  */
 uint64_t patience_lost(const struct patience_share *a, const struct patience_share *b, uint64_t ns);
 
