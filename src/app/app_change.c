@@ -60,7 +60,11 @@ static enum deed deed_of(const struct reffs_inode *inode, const struct tree_entr
 static void add_deed(struct deeds *d, enum deed deed, const char *path,
 		     const struct tree_entry *now)
 {
-	struct hash128 kind = hash_bytes_seeded(path, strlen(path), (uint64_t)deed);
+	const struct {
+		struct hash128 path;
+		uint64_t deed;
+	} key = { hash_bytes(path, strlen(path)), (uint64_t)deed };
+	struct hash128 kind = hash_bytes(&key, sizeof(key));
 	struct hash128 parts[3] = { kind };
 	bool net = deed != DEED_TOUCHED;
 

@@ -474,11 +474,10 @@ int below_make_dir(const char *dir, const char *name, struct err *err)
 	return made < 0 ? made : 0;
 }
 
-/* A directory that is being removed; it is known again by its device and its number. */
+/* A directory that is being removed, and what it is known again by. */
 struct doomed {
 	char *name;
-	dev_t dev;
-	ino_t ino;
+	struct statx is;
 	struct words left; /* the names in it that are to be removed yet */
 };
 
@@ -507,35 +506,38 @@ static void remains(struct removal *r, const char *name, int rc)
 		r->rc = err_set(r->err, rc, "cannot remove %s: %s", path.buf, strerror(-rc));
 }
 
-/* Opens a directory whose content is to be removed; its owner may lack the rights to do that. */
-static int open_doomed(int dir, const char *name)
+static bool recognize(int fd, struct doomed *d)
 {
-	auto_fd at = below_openat(dir, name, O_PATH | O_DIRECTORY, 0);
-	struct stat st;
-
-	if (at >= 0 && fstat(at, &st) == 0 && (st.st_mode & 0700) != 0700 &&
-	    chmod(fd_path(at).text, 0700) < 0)
-		errno = 0; /* then it is the opening or the removing that fails */
-	return at < 0 ? at : below_openat(dir, name, O_RDONLY | O_DIRECTORY, 0);
+	return !statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &d->is);
 }
 
-/* Goes on in a directory, unless another file system is mounted there. */
+/* A directory that is mounted elsewhere, too, has its device. Before Linux 5.8 that is not told. */
+static bool same_mount(const struct doomed *a, const struct doomed *b)
+{
+	return a->is.stx_dev_major == b->is.stx_dev_major &&
+	       a->is.stx_dev_minor == b->is.stx_dev_minor && a->is.stx_mnt_id == b->is.stx_mnt_id;
+}
+
+/* Goes on in a directory, unless something is mounted there: that is left as it is. */
 static int go_down(struct removal *r, const char *name)
 {
-	auto_fd fd = open_doomed(r->fd, name);
+	auto_fd at = below_openat(r->fd, name, O_PATH | O_DIRECTORY, 0);
 	struct doomed d = { 0 };
-	struct stat st;
 
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
+	if (at < 0)
+		return at;
+	if (!recognize(at, &d))
 		return -errno;
-	int rc = st.st_dev != vec_last(&r->way).dev ? -EBUSY : names_all(fd, name, &d.left, NULL);
+	if (!same_mount(&d, &vec_last(&r->way)))
+		return -EBUSY;
+	/* Its owner may lack the rights. If this fails, so does the opening or the removing. */
+	if ((d.is.stx_mode & 0700) != 0700)
+		(void)!chmod(fd_path(at).text, 0700);
+	auto_fd fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = fd < 0 ? -errno : names_all(fd, name, &d.left, NULL);
 	if (rc)
 		return rc;
 	d.name = xstrdup(name);
-	d.dev = st.st_dev;
-	d.ino = st.st_ino;
 	vec_push(&r->way, d);
 	util_close(r->fd);
 	r->fd = steal_fd(&fd);
@@ -548,7 +550,7 @@ static void remove_name(struct removal *r, const char *name)
 		return;
 	int why = -errno;
 	int rc = why == -EISDIR || why == -EPERM ? go_down(r, name) : why;
-	if (rc)
+	if (rc && rc != -ENOENT) /* another remover was faster */
 		remains(r, name, rc == -ENOTDIR ? why : rc);
 }
 
@@ -558,10 +560,11 @@ static bool go_up(struct removal *r)
 	auto_fd up = openat(r->fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	auto_free char *name = r->way.v[--r->way.n].name;
 	const struct doomed *above = &vec_last(&r->way);
-	struct stat st;
+	struct doomed d;
 
 	words_release(&r->way.v[r->way.n].left);
-	if (up < 0 || fstat(up, &st) < 0 || st.st_dev != above->dev || st.st_ino != above->ino) {
+	if (up < 0 || !recognize(up, &d) || !same_mount(&d, above) ||
+	    d.is.stx_ino != above->is.stx_ino) {
 		remains(r, name, -ESTALE);
 		return false;
 	}
@@ -588,16 +591,13 @@ int below_remove_at(int dir, const char *name, const char *shown, struct err *er
 {
 	struct removal r = { .fd = fcntl(dir, F_DUPFD_CLOEXEC, 0), .shown = shown, .err = err };
 	struct doomed top = { 0 };
-	struct stat st;
 
-	if (r.fd < 0 || fstat(r.fd, &st) < 0) {
+	if (r.fd < 0 || !recognize(r.fd, &top)) {
 		int rc = err_set(err, -errno, "cannot remove %s: %m", shown);
 
 		util_close(r.fd);
 		return rc;
 	}
-	top.dev = st.st_dev;
-	top.ino = st.st_ino;
 	vec_push(&top.left, xstrdup(name));
 	vec_push(&r.way, top);
 	while (remove_next(&r))

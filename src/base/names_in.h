@@ -54,9 +54,9 @@ static inline int names_all(int fd, const char *shown, struct words *out, struct
 
 	if (!d)
 		return err_set(err, -errno, "cannot read %s: %m", shown);
-	for (struct dirent *e; (e = names_next(d));)
+	for (struct dirent *e; errno = 0, (e = names_next(d));)
 		vec_push(out, xstrdup(e->d_name));
-	return 0;
+	return errno ? err_set(err, -errno, "cannot read %s: %m", shown) : 0;
 }
 
 #endif

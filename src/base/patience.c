@@ -2,6 +2,7 @@
 /* patience.c - measures silence, less the time that a process waited for a processor. */
 #include "base/patience.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -13,6 +14,14 @@ enum { LOOKS = 20, LOOK_MS = 50 };
 static uint64_t ticks_ns(unsigned long ticks)
 {
 	return (uint64_t)ticks * 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+/* How many a thread may use. 1: more than can be told here. */
+static unsigned processors_of(pid_t tid)
+{
+	cpu_set_t may;
+
+	return sched_getaffinity(tid, sizeof(may), &may) ? 1 : (unsigned)CPU_COUNT(&may);
 }
 
 /*
@@ -39,7 +48,10 @@ static void add_share(pid_t pid, struct patience_share *out)
 		ran_ns += ran;
 		out->waited_ns += waited;
 		pid_t tid = (pid_t)strtol(d->d_name, NULL, 10);
-		out->waits |= tid != gettid() && proc_stat(tid, &p) && p.state == 'R';
+		if (tid == gettid() || !proc_stat(tid, &p) || p.state != 'R')
+			continue;
+		out->waits++;
+		out->processors = max(out->processors, processors_of(tid));
 	}
 	if (proc_stat(pid, &all))
 		ran_ns = max(ran_ns, ticks_ns(all.ran)) + ticks_ns(all.ended_ran);
@@ -61,15 +73,11 @@ void patience_renew(struct patience *p)
 	*p = (struct patience){ .since_ns = util_now_ns() };
 }
 
-/*
- * The part of the time between two looks that was spent on waiting for a processor. A process that
- * has one all the time waits for none, whatever its other threads and processes do. The result is a
- * guess: the waiting of processes that have ended meanwhile is not known. So some of the time
- * always counts.
- */
-static uint64_t lost(const struct patience_share *a, const struct patience_share *b, uint64_t ns)
+uint64_t patience_lost(const struct patience_share *a, const struct patience_share *b, uint64_t ns)
 {
-	uint64_t ran = b->ran_ns > a->ran_ns ? b->ran_ns - a->ran_ns : 0,
+	/* So many could have run at a time, had the machine been theirs alone. */
+	uint64_t side_by_side = max(min(b->waits, b->processors), 1U),
+		 ran = b->ran_ns > a->ran_ns ? (b->ran_ns - a->ran_ns) / side_by_side : 0,
 		 waited = b->waited_ns > a->waited_ns ? b->waited_ns - a->waited_ns : 0,
 		 idle = ns > ran ? ns - ran : 0;
 
@@ -81,15 +89,15 @@ bool patience_ends(struct patience *p, pid_t pid, uint64_t limit_ns)
 	uint64_t now = util_now_ns();
 	struct patience_share share;
 
-	/* To look costs time, and nearly all move before. */
-	if (now - p->since_ns < limit_ns / 2)
+	/* To look costs time, and nearly all move before: the first look is for comparison only. */
+	if (now - p->since_ns < limit_ns / (p->looked_ns ? 2 : 10))
 		return false;
 	/* Ticks are coarse. */
 	if (p->looked_ns && now - p->looked_ns < min(limit_ns / LOOKS, LOOK_MS * 1000000ULL))
 		return false;
 	patience_share(pid, &share);
 	if (p->looked_ns)
-		p->lost_ns += lost(&p->share, &share, now - p->looked_ns);
+		p->lost_ns += patience_lost(&p->share, &share, now - p->looked_ns);
 	bool over = p->looked_ns && now - p->since_ns - p->lost_ns >= limit_ns;
 	p->looked_ns = now;
 	p->share = share;

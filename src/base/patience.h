@@ -11,12 +11,20 @@
 
 /* The processors' work for a process and those below it, all together. */
 struct patience_share {
-	uint64_t ran_ns;    /* with children of theirs that have ended */
-	uint64_t waited_ns; /* until it ran: of one that waits still, it is not told */
-	bool waits;	    /* one of them could run, or does; the caller's thread apart */
+	uint64_t ran_ns;     /* with children of theirs that have ended */
+	uint64_t waited_ns;  /* until it ran: of one that waits still, it is not told */
+	unsigned waits;	     /* threads that could run, or do; the caller's apart */
+	unsigned processors; /* that one of these may use, at most */
 };
 
 void patience_share(pid_t pid, struct patience_share *out);
+
+/*
+ * The part of the time between two looks that was spent on waiting for a processor. Processes that
+ * had as many as they could use waited for none. The result is a guess: the waiting of processes
+ * that have ended meanwhile is not known. So some of the time always counts.
+ */
+uint64_t patience_lost(const struct patience_share *a, const struct patience_share *b, uint64_t ns);
 
 struct patience {
 	uint64_t since_ns;	     /* when it moved */

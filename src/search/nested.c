@@ -33,7 +33,7 @@ static void drop_dir(struct nested *n)
 	auto_free char *name = name_of_next(n);
 	struct err why = ERR_INIT;
 
-	if (!below_remove(n->run, name, &why))
+	if (!below_exists(n->run, name) || !below_remove(n->run, name, &why))
 		return;
 	n->next++;
 	if (!n->left++)

@@ -9,7 +9,8 @@
 
 static struct reffs_state *make_state(void)
 {
-	static const char text[] = "mkdir A\nwrite A/foo 0 5000\nwrite bar 0 100\n";
+	static const char text[] = "mkdir A\nwrite A/foo 0 5000\nwrite bar 0 100\n"
+				   "write b.lock-b 0 100\n";
 	auto_workload w;
 	struct reffs *r = reffs_new(NULL);
 	struct err err = ERR_INIT;
@@ -85,6 +86,10 @@ static void test_changes(void)
 	   "yet other content is of the same kind, and another change");
 	ok(!hash_eq(same.kind, x.kind) && !hash_eq(change_to(s, &gone).kind, x.kind),
 	   "what becomes of it is the kind");
+	struct tree_entry lock = *foo, unlocked = { .path = "b.lock-b", .type = TREE_CHAR };
+	lock.path = "c.lock-c";
+	ok(!hash_eq(change_to(s, &lock).kind, change_to(s, &unlocked).kind),
+	   "and so is its name, however like they are");
 	reffs_state_unref(s);
 }
 

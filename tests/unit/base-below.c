@@ -5,8 +5,12 @@
  */
 #include "base/below.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -278,6 +282,95 @@ static void test_write(void)
 	shell("rm -r run other mine");
 }
 
+/* In a process of its own. What is mounted has the device of what it is mounted in. */
+static int remove_mounted(void)
+{
+	struct err err = ERR_INIT;
+
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("other", "run/d/e", NULL, MS_BIND, NULL))
+		return 77;
+	int rc = below_remove("run", "d", &err);
+	printf("# %s\n", err.msg);
+	fflush(stdout);
+	return rc != -EBUSY;
+}
+
+static void test_mounted(void)
+{
+	struct err err = ERR_INIT;
+	struct stat st = { 0 };
+	int status = -1;
+
+	shell("mkdir -p run/d/e other; echo mine >other/file; chmod 500 other");
+	fflush(stdout);
+	pid_t pid = fork();
+	if (!pid)
+		_exit(remove_mounted());
+	if (waitpid(pid, &status, 0) != pid || status == 77 << 8) {
+		skip("needs a mount namespace");
+	} else {
+		ok(!status, "what is mounted in a tree is not removed");
+		ok(!stat("other", &st) && (st.st_mode & 0777) == 0500,
+		   "nor are its rights changed");
+		shell("test -f other/file");
+	}
+	is_i(below_remove("run", "d", &err), 0, "without it, the tree is");
+	shell("chmod 700 other; rm -r run other");
+}
+
+/* Two remove the same tree: one finds that the other was faster. */
+static void test_removed_twice(void)
+{
+	struct err err = ERR_INIT;
+	int wrong = 0, status = -1;
+
+	for (int round = 0; round < 20; round++) {
+		shell("for i in 1 2 3 4 5 6 7 8; do mkdir -p run/d/$i/a run/d/$i/b/c; done");
+		fflush(stdout);
+		pid_t pid = fork();
+		if (!pid)
+			_exit(below_remove("run", "d", &err) != 0);
+		wrong += below_remove("run", "d", &err) != 0;
+		wrong += waitpid(pid, &status, 0) != pid || status;
+		if (*err.msg)
+			printf("# %s\n", err.msg);
+		err_clear(&err);
+	}
+	shell("rm -r run");
+	is_i(wrong, 0, "who comes too late to remove something has no reason to complain");
+}
+
+static int reads_left = -1;
+
+/* Stands before that of the C library: reads_left says after how many names the disk fails. */
+struct dirent *readdir(DIR *d)
+{
+	static struct dirent *(*real)(DIR *);
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "readdir64");
+	if (reads_left >= 0 && !reads_left--) {
+		errno = EIO;
+		return NULL;
+	}
+	return real(d);
+}
+
+static void test_unreadable(void)
+{
+	auto_words names = { 0 };
+	struct err err = ERR_INIT;
+
+	shell("mkdir -p run/d; : >run/d/f");
+	reads_left = 1;
+	is_i(below_list("run", "d", &names, &err), -EIO, "a directory cannot be read to its end");
+	is_s(err.msg, "cannot read run/d: Input/output error", "which is said");
+	reads_left = -1;
+	err_clear(&err);
+	shell("rm -r run");
+}
+
 static int make_case(const char *content, struct err *err)
 {
 	auto_newdir d = IO_NEWDIR_INIT;
@@ -395,6 +488,9 @@ int main(void)
 	test_named();
 	test_open();
 	test_write();
+	test_mounted();
+	test_removed_twice();
+	test_unreadable();
 	test_newdir();
 	test_newdir_faults();
 	test_newdir_kills();

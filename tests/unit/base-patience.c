@@ -202,6 +202,35 @@ static void test_silence(void)
 	ok(s >= 0.4, "but not none where it was short: %g", s);
 }
 
+/* What is lost of 1000 ns, if `waits` threads ran for so long together. */
+static uint64_t lost(uint64_t ran_ns, unsigned waits, unsigned processors)
+{
+	const struct patience_share before = { .ran_ns = 5000, .waits = waits }, now = {
+		.ran_ns = 5000 + ran_ns, .waits = waits, .processors = processors
+	};
+
+	return patience_lost(&before, &now, 1000);
+}
+
+static void test_lost(void)
+{
+	is_u(lost(600, 4, 1), 400, "four share a part of one processor");
+	is_u(lost(600, 4, 2), 700, "four share a part of two: each lost more");
+	is_u(lost(600, 1, 2), 400, "one cannot use two");
+	is_u(lost(2000, 4, 2), 0, "who has all that there are waits for none");
+	is_u(lost(0, 4, 2), 900, "some of it counts always");
+	is_u(lost(0, 0, 0), 0, "who sleeps does not wait");
+}
+
+/* A machine that is busy from the start is no less so before half of the time is over. */
+static void test_first_look(void)
+{
+	struct patience p = { .since_ns = util_now_ns() - LONG_MS * 1000000ULL / 5 };
+
+	ok(!patience_ends(&p, getpid(), LONG_MS * 1000000ULL) && p.looked_ns,
+	   "what is compared with is seen early");
+}
+
 static void test_busy(void)
 {
 	struct patience p;
@@ -231,6 +260,8 @@ int main(void)
 	test_self_and_child();
 	test_fork();
 	test_silence();
+	test_lost();
+	test_first_look();
 	test_busy();
 	return done_testing();
 }

@@ -71,6 +71,11 @@ int main(void)
 	is_i(nested_record(&n, "c", &err), 1, "the next one is a run");
 	is_s(x.words, "0=a:7 1=c:7 ", "they are numbered without gaps");
 	ok(is_there(run, 1) && !n.left, "all is as it should be");
+	auto_free char *file = xasprintf("%s/recovery/1/trace", run);
+	n.run = file;
+	is_i(nested_record(&n, "d", &err), -ENOTDIR, "no directory can be made: %s", err.msg);
+	ok(!n.left && n.next == 2, "what is not there does not remain");
+	err_clear(&err);
 	nested_release(&n);
 
 	auto_free char *remove = xasprintf("rm -rf '%s'", run);
