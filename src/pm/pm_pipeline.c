@@ -287,7 +287,7 @@ static void recover_again(struct pm_whole *p, const struct pm_search_opts *searc
 	all.changes = false;
 	o.search = &all;
 	found->stopped |= *p->o->stop;
-	if (!recovers(p) || found->stopped)
+	if (!recovers(p) || *p->o->stop)
 		return;
 	struct err why = ERR_INIT;
 	/* The findings made before are told all the same. */
