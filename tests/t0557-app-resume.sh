@@ -52,6 +52,25 @@ check 'and can be gone on with' eval 'resumed run; test $status -eq 1'
 check 'which says the same' test "$(found_in run)" = "$some"
 check 'and leaves nothing' test ! -e run/before
 
+# Interrupted again before it has found them again.
+rm -rf run
+timeout 900 "${app[@]}" -- data >out 2>err
+some=$(found_in run)
+rm run/answers
+resumed run --time 1ms
+check 'out of time: its findings are still told' test $status -eq 1
+check 'all of them' says '^2 findings'
+check 'and stay' test "$(found_in run)" = "$some"
+rm run/answers
+touch slow
+interrupted KILL 3 "$OUTAGE" app --resume run
+timeout 900 "$OUTAGE" report run >out 2>err
+check 'killed: it is told where they are' says ': 2 findings of before are in .*/run/before/findings$'
+rm slow
+resumed run
+check 'killed: it goes on' test $status -eq 1
+check 'killed: and has found them again' test "$(found_in run)" = "$some"
+
 # ---- what cannot go on ----
 
 check 'the same budget is fine' eval 'resumed run --budget 60; test $status -eq 1'

@@ -523,18 +523,6 @@ static int search_restart(void *ctx, struct app_run *nested, struct err *err)
 	return rc;
 }
 
-/*
- * Findings beyond these are of an interrupted search: it had not understood them yet, or they are
- * of restarts, which are searched anew. If this search, too, ended early, they stay.
- */
-static int drop_stale(const struct app_whole *p, struct err *err)
-{
-	uint64_t n = p->out->summary.findings;
-
-	return below_exists(p->run.dir, CASE_NESTED) ? case_set_aside(p->run.dir, n, err)
-						     : case_remove_from(p->run.dir, n, err);
-}
-
 static void recover_again(struct app_whole *p)
 {
 	struct app_recovery_opts o = { .run = &p->run,
@@ -574,23 +562,16 @@ static void recover_again(struct app_whole *p)
 	p->out->stopped |= ends_early(p);
 }
 
-/* A run that goes on has findings already, and none of them may be lost. */
-static void go_through_restarts(struct app_whole *p)
+/* A run that goes on had findings before: none of them may be lost, nor go untold. */
+static int settle(struct app_whole *p, bool end, struct err *err)
 {
-	struct err *err = &p->out->error;
+	auto_words kept = { 0 };
+	int rc = case_settle(p->run.dir, end, err);
 
-	if (!p->o->resume) {
-		recover_again(p);
-		return;
-	}
-	if (p->out->stopped)
-		return;
-	int rc = drop_stale(p, err);
-	if (!rc) {
-		recover_again(p);
-		rc = case_settle(p->run.dir, !p->out->stopped && !p->out->summary.errors, err);
-	}
-	p->out->summary.errors += rc != 0;
+	if (!rc)
+		rc = case_list(p->run.dir, &kept, err);
+	p->out->summary.findings = max(p->out->summary.findings, (uint64_t)kept.n);
+	return rc;
 }
 
 /* ---- all of it ---- */
@@ -621,9 +602,18 @@ static int explore(struct app_whole *p, struct err *err)
 		p->out->by_signal = r.totals.by_signal;
 		check_tried(p);
 		if (!p->out->broken)
-			go_through_restarts(p);
-		rc = case_summary_save(&app_kind, p->run.dir, &p->out->summary, err);
+			recover_again(p);
 	}
+	if (p->o->resume) {
+		struct err why = ERR_INIT;
+		bool end = !rc && !p->out->stopped && !p->out->summary.errors;
+		int late = settle(p, end, &why);
+
+		if (!rc && late)
+			rc = err_set(err, late, "%s", why.msg);
+	}
+	if (!rc)
+		rc = case_summary_save(&app_kind, p->run.dir, &p->out->summary, err);
 	search_result_release(&r);
 	return rc;
 }
@@ -814,6 +804,8 @@ static int run_all(struct app_whole *p, struct err *err)
 		rc = answers_open(p->run.dir, &p->answers, err);
 	if (!rc)
 		rc = suppress_of_plan(p->o->plan.suppress, &p->suppress, err);
+	if (!rc && p->o->resume)
+		rc = case_set_aside(p->run.dir, err);
 	p->keeper = (struct case_keeper){ .kind = &app_kind, .run = p->run.dir };
 	if (!rc)
 		rc = explore(p, err);

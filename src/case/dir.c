@@ -491,12 +491,12 @@ int case_remove_from(const char *run, uint64_t n, struct err *err)
 	return rc;
 }
 
-/* ---- findings of nested runs that are searched anew ---- */
+/* ---- findings that are searched anew ---- */
 
 static const char before_findings[] = CASE_BEFORE "/findings", nested_runs[] = CASE_NESTED;
 static const char before_nested[] = CASE_BEFORE "/" CASE_NESTED;
-/* A file with this name is there while findings are moved back. */
-static const char moving_back[] = CASE_BEFORE "/back";
+/* Files with these names say that all is set aside, and that it is moved back. */
+static const char aside[] = CASE_BEFORE "/whole", moving_back[] = CASE_BEFORE "/back";
 
 static int move_dir(const char *run, const char *from, const char *to, struct err *err)
 {
@@ -512,61 +512,60 @@ static int move_dir(const char *run, const char *from, const char *to, struct er
 	return rc ? rc : io_sync_fd(a, run, err);
 }
 
-/* Moves findings with a number of at least `n` from one directory below the run to another. */
-static int move_findings(const char *run, const char *from, const char *to, uint64_t n,
-			 struct err *err)
-{
-	auto_words names = { 0 };
-	uint64_t number;
-	int rc = below_exists(run, from) ? below_list(run, from, &names, err) : 0;
-
-	for (size_t i = 0; !rc && i < names.n; i++) {
-		auto_free char *a = xasprintf("%s/%s", from, names.v[i]);
-		auto_free char *b = xasprintf("%s/%s", to, names.v[i]);
-
-		if (!number_parse(names.v[i], &number) && number >= n)
-			rc = move_dir(run, a, b, err);
-	}
-	return rc;
-}
-
-/* The first number of findings in a directory; how many there are from number `n` on. */
-static int count_findings(const char *run, const char *dir, uint64_t n, uint64_t *first,
-			  uint64_t *count, struct err *err)
+/* The names in a directory of findings that are numbers. */
+static int list_numbers(const char *run, const char *dir, struct words *out, struct err *err)
 {
 	auto_words names = { 0 };
 	uint64_t number;
 	int rc = below_exists(run, dir) ? below_list(run, dir, &names, err) : 0;
 
-	*first = UINT64_MAX;
-	*count = 0;
 	for (size_t i = 0; !rc && i < names.n; i++)
-		if (!number_parse(names.v[i], &number) && number >= n) {
-			*first = min(*first, number);
-			++*count;
-		}
+		if (!number_parse(names.v[i], &number))
+			vec_push(out, xstrdup(names.v[i]));
 	return rc;
 }
 
-int case_set_aside(const char *run, uint64_t n, struct err *err)
+static int move_all(const char *run, const char *from, const char *to, struct err *err)
 {
-	if (!below_exists(run, nested_runs))
-		return 0;
+	auto_words names = { 0 };
+	int rc = list_numbers(run, from, &names, err);
+
+	for (size_t i = 0; !rc && i < names.n; i++) {
+		auto_free char *a = xasprintf("%s/%s", from, names.v[i]);
+		auto_free char *b = xasprintf("%s/%s", to, names.v[i]);
+
+		rc = move_dir(run, a, b, err);
+	}
+	return rc;
+}
+
+int case_set_aside(const char *run, struct err *err)
+{
 	int rc = below_make_dir(run, CASE_BEFORE, err);
+
 	if (!rc)
 		rc = below_make_dir(run, before_findings, err);
 	if (!rc)
-		rc = move_findings(run, findings, before_findings, n, err);
-	/* Last: until then nothing is set aside. */
-	return rc ? rc : move_dir(run, nested_runs, before_nested, err);
+		rc = move_all(run, findings, before_findings, err);
+	if (!rc && below_exists(run, nested_runs))
+		rc = move_dir(run, nested_runs, before_nested, err);
+	return rc ? rc : io_keep_file(run, aside, "", 0, err);
+}
+
+uint64_t case_aside(const char *run)
+{
+	auto_words names = { 0 };
+	struct err none = ERR_INIT;
+
+	return list_numbers(run, before_findings, &names, &none) ? 0 : names.n;
 }
 
 static int move_back(const char *run, struct err *err)
 {
-	int rc = io_write_file(run, moving_back, "", 0, 0, err);
+	int rc = io_keep_file(run, moving_back, "", 0, err);
 
 	if (!rc)
-		rc = move_findings(run, before_findings, findings, 0, err);
+		rc = move_all(run, before_findings, findings, err);
 	if (!rc && below_exists(run, before_nested))
 		rc = move_dir(run, before_nested, nested_runs, err);
 	return rc ? rc : below_remove(run, CASE_BEFORE, err);
@@ -574,18 +573,18 @@ static int move_back(const char *run, struct err *err)
 
 int case_settle(const char *run, bool end, struct err *err)
 {
-	uint64_t first, then, now, ignored;
+	auto_words then = { 0 }, now = { 0 };
 
 	if (!below_exists(run, CASE_BEFORE))
 		return 0;
-	if (below_exists(run, moving_back) || !below_exists(run, before_nested))
+	if (below_exists(run, moving_back) || !below_exists(run, aside))
 		return move_back(run, err);
-	int rc = count_findings(run, before_findings, 0, &first, &then, err);
+	int rc = list_numbers(run, before_findings, &then, err);
 	if (!rc)
-		rc = count_findings(run, findings, first, &ignored, &now, err);
-	if (rc || end || now >= then)
-		return rc ? rc : below_remove(run, CASE_BEFORE, err);
-	rc = case_remove_from(run, first, err);
+		rc = list_numbers(run, findings, &now, err);
+	if (rc || end || now.n >= then.n)
+		return rc ? rc : below_remove_whole(run, CASE_BEFORE, err);
+	rc = case_remove_from(run, 0, err);
 	if (!rc && below_exists(run, nested_runs))
 		rc = below_remove(run, nested_runs, err);
 	return rc ? rc : move_back(run, err);

@@ -24,7 +24,7 @@
 #define CASE_FILE    "case"
 #define CASE_SAID    "said"
 #define CASE_NESTED  "recovery" /* runs of what was done after a crash of the run, by number */
-#define CASE_BEFORE  "before"	/* nested runs that are searched anew, and their findings */
+#define CASE_BEFORE  "before"	/* findings and nested runs, while they are searched anew */
 
 /* ---- runs ---- */
 
@@ -167,14 +167,14 @@ int case_remove_number(const char *run, uint64_t n, struct err *err) must_check;
 uint64_t case_next_number(const struct words *list);
 /* Removes those from number `n` on. */
 int case_remove_from(const char *run, uint64_t n, struct err *err) must_check;
-/*
- * Moves the nested runs to RUN/before, with the findings from number `n` on, which are theirs: a
- * run that goes on searches them anew.
- */
-int case_set_aside(const char *run, uint64_t n, struct err *err) must_check;
+/* Moves all findings and nested runs to RUN/before: a run that goes on searches them anew. */
+int case_set_aside(const char *run, struct err *err) must_check;
+/* How many findings are set aside. */
+uint64_t case_aside(const char *run);
 /*
  * Removes what was set aside, if the new search came to its `end` or found as much; else that takes
- * its place again. Also after a process that was killed at any moment of this.
+ * its place again, and nothing is lost, as a search finds the same in the same order. Also after a
+ * process that was killed at any moment of this.
  */
 int case_settle(const char *run, bool end, struct err *err) must_check;
 /* Gives `n` the number `to`, and removes the finding that had it; one of them always has it. */

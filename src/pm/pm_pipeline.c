@@ -206,10 +206,15 @@ static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct e
 		pm_judge_dumps(&p->run, &found->failures, &cases, &p->out->summary.failing);
 	else
 		pm_cluster(&p->run, &found->failures, &cases);
+	auto_words there = { 0 };
 	int rc = leave_out_known(p, &cases, err);
 	p->out->summary.findings = cases.n;
 	if (!rc)
 		rc = save_cases(p, &cases, err);
+	/* What earlier processes found and stays is told, too. */
+	if (!rc && p->to)
+		rc = case_list(p->out->dir, &there, err);
+	p->out->summary.findings = max(p->out->summary.findings, (uint64_t)there.n);
 	for (size_t i = 0; i < cases.n; i++) {
 		if (i < KEEP_MAX)
 			p->o->found(p->o->ctx, &cases.v[i], p->to + i, !rc);

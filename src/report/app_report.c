@@ -264,6 +264,7 @@ static int text_case(const struct app_view *v, const struct app_case *c, struct 
 int app_report_text(const struct app_view *v, struct strbuf *out, struct err *err)
 {
 	const struct app_summary *s = &v->summary;
+	uint64_t aside = case_aside(v->run);
 	int rc = 0;
 
 	strbuf_addf(out, "%s\n  version  %s\n  run      %s\n  profile  %s, units of %llu bytes\n",
@@ -281,6 +282,11 @@ int app_report_text(const struct app_view *v, struct strbuf *out, struct err *er
 	else
 		strbuf_adds(out, "  not finished: it was killed, or is still running; what it "
 				 "found until then:\n");
+	if (aside)
+		strbuf_addf(out,
+			    "  it went on after it was interrupted: %llu %s of before %s in "
+			    "%s/" CASE_BEFORE "/findings\n",
+			    COUNT_S(aside, "finding"), aside == 1 ? "is" : "are", v->run);
 	if (s->recoveries)
 		strbuf_addf(out,
 			    "  recovery: %llu %s of changes, %llu traced, %llu of them different; "
@@ -386,13 +392,13 @@ int app_report_json(const struct app_view *v, struct json *j, struct err *err)
 	json_kvs(j, KV("run", v->run), KV("kind", "app"), KV("version", v->version),
 		 KV("directory", v->plan->dir), KV("command", v->plan->run),
 		 KV("profile", v->plan->profile), KV("ended", v->has_summary),
-		 KV("operations", s->operations), KV("acknowledgements", s->acks),
-		 KV("crash_states", s->crash_states), KV("unique_states", s->unique_states),
-		 KV("checked", s->checked), KV("patterns", s->patterns),
-		 KV("patterns_covered", s->covered), KV("failing", s->failing),
-		 KV("budget_hit", s->budget_hit), KV("left_out", s->left_out),
-		 KV("recovery_ways", s->recovery_ways), KV("recoveries", s->recoveries),
-		 KV("recoveries_tried", s->recoveries_tried),
+		 KV("findings_before", case_aside(v->run)), KV("operations", s->operations),
+		 KV("acknowledgements", s->acks), KV("crash_states", s->crash_states),
+		 KV("unique_states", s->unique_states), KV("checked", s->checked),
+		 KV("patterns", s->patterns), KV("patterns_covered", s->covered),
+		 KV("failing", s->failing), KV("budget_hit", s->budget_hit),
+		 KV("left_out", s->left_out), KV("recovery_ways", s->recovery_ways),
+		 KV("recoveries", s->recoveries), KV("recoveries_tried", s->recoveries_tried),
 		 KV("recovery_states", s->recovery_states),
 		 KV("recovery_left_out", s->recovery_left_out));
 	json_kv_array(j, "findings");

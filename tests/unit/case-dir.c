@@ -316,19 +316,19 @@ static void test_set_aside(void)
 {
 	struct err err = ERR_INIT;
 
-	ok(!case_remove_from(run, 10, &err), "%s", err.msg);
+	ok(!case_remove_from(run, 0, &err), "%s", err.msg);
 	nested_new("old");
 	ok(!put(10, old_target, &err) && !put(11, old_target, &err), "two findings of it");
-	ok(!case_set_aside(run, 10, &err) && !*which(one), "are set aside: %s", err.msg);
+	ok(!case_set_aside(run, &err) && !*which(one), "are set aside: %s", err.msg);
 	nested_new("new");
 	ok(!put(10, new_target, &err) && !case_settle(run, false, &err), "fewer: %s", err.msg);
 	is_now("10 old, 11 old, old", "give way to these again");
-	ok(!case_set_aside(run, 10, &err) && !put(10, new_target, &err) &&
-		   !put(11, new_target, &err) && !case_settle(run, false, &err),
+	ok(!case_set_aside(run, &err) && !put(10, new_target, &err) && !put(11, new_target, &err) &&
+		   !case_settle(run, false, &err),
 	   "as many: %s", err.msg);
 	is_now("10 new, 11 new, ", "stay");
 	nested_new("old");
-	ok(!case_set_aside(run, 10, &err) && !case_settle(run, true, &err), "none: %s", err.msg);
+	ok(!case_set_aside(run, &err) && !case_settle(run, true, &err), "none: %s", err.msg);
 	is_now("", "stay, if the search came to its end");
 }
 
@@ -342,10 +342,10 @@ static void test_set_aside_faults(void)
 	while (fault_loop_next(&loop)) {
 		err_clear(&err);
 		fault_pause();
-		lost += case_remove_from(run, 10, &err) || put(10, old_target, &err) ||
+		lost += case_remove_from(run, 0, &err) || put(10, old_target, &err) ||
 			put(11, old_target, &err) || below_make_dir(run, CASE_NESTED, &err);
 		fault_arm(loop.round, loop.error);
-		int rc = case_set_aside(run, 10, &err);
+		int rc = case_set_aside(run, &err);
 		if (!rc)
 			rc = case_settle(run, false, &err);
 		fault_pause();
