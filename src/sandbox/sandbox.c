@@ -70,6 +70,7 @@ struct start {
 	char **words;	  /* of the command, if it needs no shell */
 	bool notes_moved; /* to where /proc is our own */
 	int output, errors;
+	pid_t keeper;
 };
 
 /* In the keeper: the next command has the same variables with other values. */
@@ -102,6 +103,10 @@ static void run_command(const struct start *s)
 	struct rlimit no_core = { 0, 0 };
 
 	setsid();
+	/* Where no namespace ends with the keeper. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != s->keeper)
+		_exit(127);
 	setrlimit(RLIMIT_CORE, &no_core);
 	limit(RLIMIT_FSIZE, o->file_max);
 	limit(RLIMIT_AS, o->memory_max);
@@ -270,7 +275,9 @@ static bool read_variables(int fd, uint64_t len, struct strbuf *to)
 /* One command after the other, as long as requests come and the namespace is as it was. */
 static void keep(const struct sandbox_opts *opts, int fd)
 {
-	struct start s = { .opts = opts, .words = command_words(opts->command) };
+	struct start s = { .opts = opts,
+			   .words = command_words(opts->command),
+			   .keeper = getpid() };
 	bool own = getpid() == 1, stay = opts->shared && own;
 	struct sandbox_request r = { 0 };
 	struct strbuf variables = STRBUF_INIT;
@@ -472,6 +479,8 @@ static bool ask_keeper(struct sandbox_keeper *k, const struct sandbox_opts *opts
 	if (sent)
 		return true;
 	bool in_time = listen_to(opts, s, k->fd, until, most, told, heard);
+	if (!in_time || !*heard)
+		reap_kill(k->pid); /* and what the command has started */
 	if (!in_time || !*heard || told->ends)
 		sandbox_keeper_end(k);
 	keep_said(s, most, r);
