@@ -211,7 +211,7 @@ static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct e
 	p->out->summary.findings = cases.n;
 	if (!rc)
 		rc = save_cases(p, &cases, err);
-	/* What earlier processes found and stays is told, too. */
+	/* Findings of earlier processes count if they stay. */
 	if (!rc && p->to)
 		rc = case_list(p->out->dir, &there, err);
 	p->out->summary.findings = max(p->out->summary.findings, (uint64_t)there.n);
