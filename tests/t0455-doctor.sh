@@ -77,7 +77,7 @@ ln -s "$(command -v mke2fs)" "$(command -v e2fsck)" bin
 check 'no mkfs.xfs: the others can still be tested' with_path 0 "$dir/bin"
 check 'no mkfs.xfs: it names the package' says '> apt-get install xfsprogs'
 check 'no mkfs.xfs: ext4 is well' says '^ok +ext4'
-check 'no fusermount3: says what cannot be mounted' says '^missing +fusermount3 +outage reffs cannot mount'
+check 'no fusermount3: says what cannot be mounted' says '^missing +fusermount3 +without root, outage reffs'
 check 'no fusermount3: it names the package' says '> apt-get install fuse3'
 check 'no program at all: nothing can be tested' with_path 2 /nowhere
 few_devices='mount -t tmpfs t /dev; mknod /dev/null c 1 3; mknod /dev/kmsg c 1 11;

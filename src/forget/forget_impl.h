@@ -30,6 +30,7 @@
 #include "fs/pagecache.h"
 #include "fs/pending.h"
 #include "forget/forget.h"
+#include "fuse/guardian.h"
 #include "fuse/session.h"
 
 #define STASH_NAME ".outage-stash"
@@ -173,8 +174,7 @@ struct forget {
 	pthread_t waker;  /* ends the server's waiting */
 	pthread_t ticker; /* while it serves, if `ticking`, which the wait lock guards */
 	bool ticking;
-	int guardian; /* a pipe that our guardian reads */
-	pid_t guardian_pid;
+	struct guardian guardian;
 
 	pthread_rwlock_t gate;
 	atomic_bool dead; /* crashed: nothing is done any more */

@@ -11,11 +11,7 @@
 #include <linux/capability.h>
 #include <malloc.h>
 #include <signal.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,115 +78,29 @@ static const struct fuse_lowlevel_ops operations = {
 
 /* ---- the guardian ---- */
 
-static void unmount_dead(const char *mnt)
-{
-	if (!umount2(mnt, MNT_DETACH))
-		return;
-	pid_t pid = fork();
-	if (!pid) {
-		execlp("fusermount3", "fusermount3", "-u", "-z", "-q", "--", mnt, (char *)NULL);
-		_exit(127);
-	}
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
-}
-
 /*
- * Whether the mount's server is gone: there is no answer. Attributes of its root may be cached, so
- * another question is asked.
+ * Unmounts with the lock of ROOT, so that the next mount of ROOT comes before all of this or after
+ * it, and is not unmounted instead. ROOT may be moved meanwhile: `root_at` leads there.
  */
-static bool is_dead(const char *mnt)
-{
-	struct statvfs st;
-
-	return statvfs(mnt, &st) && (errno == ENOTCONN || errno == ECONNABORTED);
-}
-
-/*
- * Works with the lock of ROOT, so that the next mount of ROOT comes before all of this or after it,
- * and is not unmounted instead.
- */
-static int clear_away(int root_at, const char *root, const char *mnt)
+static int clear_away(const struct guardian_task *t, int root_at)
 {
 	auto_fd fd = openat(root_at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct forget *f = t->ctx;
 	struct err err = ERR_INIT;
-	int rc = fd < 0 ? -errno : root_lock(fd, root, true, &err);
+	int rc = fd < 0 ? -errno : root_lock(fd, f->root_path, true, &err);
 
-	if (is_dead(mnt))
-		unmount_dead(mnt);
-	return rc ? rc : min(recover_locked(fd, root, &err), 0);
-}
-
-/* The descriptors of the guardian: nothing else of the server may stay open there. */
-enum { GUARD_PIPE = 3, GUARD_ROOT = 4, GUARD_FDS = 5 };
-
-static bool keep_two(int pipe_end, int root)
-{
-	int high_pipe = fcntl(pipe_end, F_DUPFD, GUARD_FDS);
-	int high_root = fcntl(root, F_DUPFD, GUARD_FDS);
-
-	return high_pipe >= 0 && high_root >= 0 && dup2(high_pipe, GUARD_PIPE) >= 0 &&
-	       dup2(high_root, GUARD_ROOT) >= 0 && !close_range(GUARD_FDS, ~0U, 0);
-}
-
-/*
- * Never returns. A byte from the server says that it ended as it should. ROOT is known by a
- * descriptor, without its lock: it may be moved meanwhile.
- */
-static void guard(int pipe_end, int root_at, const char *root, const char *mnt)
-{
-	char byte;
-	ssize_t n;
-
-	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
-	prctl(PR_SET_NAME, "outage-guardian");
-	int null = open("/dev/null", O_RDWR);
-	for (int fd = 0; fd < 3 && null >= 0; fd++)
-		dup2(null, fd);
-	if (!keep_two(pipe_end, root_at) || chdir("/"))
-		_exit(1);
-	do
-		n = read(GUARD_PIPE, &byte, 1);
-	while (n < 0 && errno == EINTR);
-	if (n <= 0 && clear_away(GUARD_ROOT, root, mnt))
-		_exit(1); /* the next mount says what is wrong */
-	_exit(0);
+	guardian_unmount(t->mnt);
+	/* After an error the next mount says what is wrong. */
+	return rc ? rc : min(recover_locked(fd, f->root_path, &err), 0);
 }
 
 static int start_guardian(struct forget *f, struct err *err)
 {
-	int ends[2];
-	pid_t pid;
+	const struct guardian_task t = {
+		.mnt = f->mnt_path, .fd = f->root.fd, .clear = clear_away, .ctx = f
+	};
 
-	if (pipe2(ends, O_CLOEXEC))
-		return err_set(err, -errno, "cannot make a pipe: %m");
-	fflush(NULL);
-	pid = fork();
-	if (!pid) {
-		close(ends[1]);
-		setsid();
-		guard(ends[0], f->root.fd, f->root_path, f->mnt_path);
-	}
-	close(ends[0]);
-	if (pid < 0) {
-		close(ends[1]);
-		return err_set(err, -errno, "cannot start a process: %m");
-	}
-	f->guardian = ends[1];
-	f->guardian_pid = pid;
-	return 0;
-}
-
-static void dismiss_guardian(struct forget *f)
-{
-	if (f->guardian >= 0 && write(f->guardian, "x", 1) != 1)
-		log_debug("the guardian has gone");
-	util_close(steal_fd(&f->guardian));
-	/* Not ours any more, if we went into the background since. */
-	if (f->guardian_pid > 0)
-		waitpid(f->guardian_pid, NULL, 0);
+	return guardian_start(&f->guardian, &t, err);
 }
 
 /* ---- mounting ---- */
@@ -360,7 +270,7 @@ static void forget_init(struct forget *f, const struct forget_opts *opts, struct
 	*f = (struct forget){ .opts = *opts,
 			      .root_fd = -1,
 			      .stash_fd = -1,
-			      .guardian = -1,
+			      .guardian = GUARDIAN_NONE,
 			      .journal = -1,
 			      .faults = faults };
 	f->root.fd = -1;
@@ -624,7 +534,7 @@ void forget_free(struct forget *f)
 	dir_release_all(f);
 	node_table_release(f);
 	pagecache_free(f->cache);
-	dismiss_guardian(f);
+	guardian_dismiss(&f->guardian);
 	util_close(f->stash_fd);
 	util_close(f->root_fd); /* and the lock with it */
 	inject_free(f->faults);

@@ -45,12 +45,16 @@ static int load_first(struct reffs_mount *m, const struct reffs_mount_opts *opts
 static int mount_session(struct reffs_mount *m, const char *dir, bool allow_other, struct err *err)
 {
 	char program[] = "outage", option[] = "-o", other[] = "allow_other";
-	/* Should this process be killed, fusermount3 unmounts. */
-	char name[] = "fsname=reffs,subtype=outage,auto_unmount";
+	char name[] = "fsname=reffs,subtype=outage";
 	char *argv[] = { program, option, name, option, other, NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(allow_other ? 5 : 3, argv);
-	int rc = session_open(&m->session, &args, &reffs_operations, dir, err);
+	auto_free char *mnt = realpath(dir, NULL);
+	const struct guardian_task t = { .mnt = mnt, .fd = -1 };
+	int rc = mnt ? guardian_start(&m->guardian, &t, err)
+		     : err_set(err, -errno, "cannot mount on %s: %m", dir);
 
+	if (!rc)
+		rc = session_open(&m->session, &args, &reffs_operations, dir, err);
 	fuse_opt_free_args(&args);
 	return rc;
 }
@@ -72,6 +76,7 @@ int reffs_mount_new(const char *dir, const struct reffs_mount_opts *opts, struct
 	m->allow_other = opts->allow_other;
 	m->owner = geteuid();
 	m->session.receive = intake_receive;
+	m->guardian = GUARDIAN_NONE;
 	pthread_mutex_init(&m->lock, NULL);
 	fs.protect_hardlinks = protected_hardlinks();
 	m->r = reffs_new(&fs);
@@ -125,6 +130,7 @@ void reffs_mount_free(struct reffs_mount *m)
 	if (!m)
 		return;
 	session_close(&m->session);
+	guardian_dismiss(&m->guardian);
 	while (m->listings) { /* the kernel closes nothing when it is unmounted by force */
 		struct reffs_listing *l = m->listings;
 

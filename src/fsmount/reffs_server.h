@@ -29,6 +29,7 @@
 #include "base/vec.h"
 #include "fs/reffs_pool.h"
 #include "fs/vfs.h"
+#include "fuse/guardian.h"
 #include "fuse/session.h"
 
 struct open_file {
@@ -45,6 +46,7 @@ struct reffs_listing {
 
 struct reffs_mount {
 	struct session session; /* first */
+	struct guardian guardian;
 	struct reffs *r;
 	struct reffs_pool pool;
 	struct vec_of(struct open_file) open; /* regular files */

@@ -132,8 +132,7 @@ static int mount_undisturbed(struct fuse_session *se, const char *dir)
 }
 
 /*
- * For a user, and where the mount shall end with its server, fusermount3 mounts; it writes to
- * standard error what it does not like.
+ * For a user, fusermount3 mounts; it writes to standard error what it does not like.
  */
 static int cannot_mount(const char *dir, struct err *err)
 {

@@ -123,10 +123,10 @@ static void look_fusermount(struct machine *m)
 
 	if (file)
 		add(m, "fusermount3", MACHINE_OK,
-		    xstrdup("mounts for outage reffs, and for a user's outage mount"), NULL);
+		    xstrdup("a user can mount with outage reffs and outage mount"), NULL);
 	else
 		add(m, "fusermount3", MACHINE_MISSING,
-		    xstrdup("outage reffs cannot mount, nor can outage mount without root"),
+		    xstrdup("without root, outage reffs and outage mount cannot mount"),
 		    xstrdup("apt-get install fuse3"));
 }
 
