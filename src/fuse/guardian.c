@@ -118,7 +118,7 @@ void guardian_dismiss(struct guardian *g)
 	if (g->pipe >= 0 && write(g->pipe, "x", 1) != 1)
 		log_debug("the guardian has gone");
 	util_close(steal_fd(&g->pipe));
-	/* It is no child of this process if the server went into the background since. */
+	/* The server forked since if it went into the background; then the wait fails at once. */
 	if (g->pid > 0)
 		waitpid(g->pid, NULL, 0);
 }

@@ -20,11 +20,12 @@ struct guardian {
 
 #define GUARDIAN_NONE ((struct guardian){ .pipe = -1 })
 
-/* What a guardian does once the server has been killed: 0 or -errno. */
+/* The work of a guardian after the server was killed. */
 struct guardian_task {
 	const char *mnt; /* without links, as it may be asked for from elsewhere */
 	int fd;		 /* a descriptor that stays open for `clear`, or -1 */
-	/* Clears up; NULL: guardian_unmount() does. `fd` is that of the guardian. */
+	/* Clears up, and returns 0 or -errno; NULL stands for guardian_unmount() alone. `fd` is
+	 * the descriptor in the guardian. */
 	int (*clear)(const struct guardian_task *t, int fd);
 	const void *ctx;
 };
