@@ -50,7 +50,8 @@ fresh() {
 
 # The exceptions of the real tree are none here, nor are its rooms.
 sed "/^\(twins\|floors\)='\$/,/^'\$/{/^[a-z]* /d}; s/^floors='\$/&\nlow 0\nhigh 0/" "$root/tools/names" >names
-chmod +x names
+sed "/^\(others\|shared\)='\$/,/^'\$/{/^[a-z]* /d}" "$root/tools/prefixes" >prefixes
+chmod +x names prefixes
 
 # try STATUS TEXT [PATTERN]: builds the tree; the tool ends with STATUS, and says PATTERN
 try() {
@@ -69,18 +70,54 @@ fresh
 try 0 "a tree that is right passes"
 
 fresh
-echo 'int nobody(void); int nobody(void) { return 2; }' >>tree/src/low/one.c
-try 1 "a function that nobody uses is found" '^dead src/low/one.c: .* nobody$'
+echo 'int one_nobody(void); int one_nobody(void) { return 2; }' >>tree/src/low/one.c
+try 1 "a function that nobody uses is found" '^dead src/low/one.c: .* one_nobody$'
 echo 'dead src/low/one.c' >tree/tools/names.later
 try 0 "... but for what is put right later" ' 1 later'
 rm tree/tools/names.later
 cat >>tree/tests/t.c <<'END'
-int nobody(void);
-int (*variable)(void) = nobody;
+int one_nobody(void);
+int (*variable)(void) = one_nobody;
 END
 try 1 "a variable that nobody uses is found" '^dead tests/t.c: .* variable$'
-sed -i '/variable/d; s/return 0/int nobody(void); return nobody()/' tree/tests/t.c
-try 0 "a function that only a test uses is listed" '^note src/low/one.c: only tests use nobody$'
+sed -i '/variable/d; s/return 0/int one_nobody(void); return one_nobody()/' tree/tests/t.c
+try 0 "a function that only a test uses is listed" '^note src/low/one.c: only tests use one_nobody$'
+
+fresh
+# also LINE...: the room has one more file, of these lines, and the other room uses the function $name
+also() {
+	printf '%s\n' '/* SPDX-License-Identifier: MIT */' '/* more_words.c - the number once more. */' "$@" >tree/src/low/more_words.c
+	sed -i "s/int main/int $name(void); int main/; s/one();/one() + $name();/" tree/src/high/two.c
+}
+for name in low_again more more_again more_words_again ones one_again; do
+	fresh
+	also "int $name(void); int $name(void) { return 1; }"
+	try 0 "$name() begins with a name of its room"
+done
+for name in onerous mo_re again; do
+	fresh
+	also "int $name(void); int $name(void) { return 1; }"
+	try 1 "$name() does not" "^prefix src/low/more_words.c: $name begins with no name of src/low\$"
+done
+sed -i "s/^others='\$/&\nlow again/" prefixes
+try 0 "... but may where it is listed"
+fresh
+try 1 "... and needed" '^prefix tools/prefixes: "low again" is needed no more$'
+sed -i '/^low again$/d' prefixes
+
+fresh
+name=low_again
+also 'int low_again(void); int low_again(void) { return 1; }'
+mv tree/src/high/two.c tree/src/high/low_two.c
+sed -i 's/two.c/low_two.c/; s/^int low_again/int low_high(void) { return 1; }\n&/' tree/src/high/low_two.c
+echo 'int low_high(void);' >>tree/src/low/one.h
+sed -i 's/return 1/int low_high(void); return low_high()/' tree/src/low/more_words.c
+try 1 "two rooms whose symbols begin alike are found" '^shared src/high/low_two.c: low_ begins symbols of these rooms: '
+sed -i "s/^shared='\$/&\nlow high low/" prefixes
+try 0 "... but for what is listed"
+fresh
+try 1 "... and is so" '^shared tools/prefixes: "low high" is needed no more$'
+sed -i '/^low high low$/d' prefixes
 
 fresh
 sed -i 's/^low 0$/low 1/' names

@@ -437,7 +437,7 @@ bool posix_filter_call(const struct posix_filter *f, const struct posix_call *c)
 }
 
 /* Without a slash, a pattern may be the last part of a path. */
-static bool path_matches(const char *pattern, const char *path)
+static bool inject_path_matches(const char *pattern, const char *path)
 {
 	const char *slash = path ? strrchr(path, '/') : NULL;
 
@@ -465,7 +465,8 @@ void posix_select(const struct posix_log *log, const struct posix_filter *f,
 		bool second = c->op == POSIX_RENAME || c->op == POSIX_LINK;
 
 		if (c->file != POSIX_NO_FILE &&
-		    (path_matches(f->file, c->path) || (second && path_matches(f->file, c->path2))))
+		    (inject_path_matches(f->file, c->path) ||
+		     (second && inject_path_matches(f->file, c->path2))))
 			wanted[c->file] = true;
 	}
 	for (size_t i = 0; i < log->calls.n; i++) {
@@ -474,8 +475,8 @@ void posix_select(const struct posix_log *log, const struct posix_filter *f,
 		if (!posix_filter_call(f, c))
 			continue;
 		if (!f->file || file_wanted(wanted, c->file) || file_wanted(wanted, c->file2) ||
-		    c->op == POSIX_SYNCFS || path_matches(f->file, c->path) ||
-		    path_matches(f->file, c->path2))
+		    c->op == POSIX_SYNCFS || inject_path_matches(f->file, c->path) ||
+		    inject_path_matches(f->file, c->path2))
 			vec_push(out, i);
 	}
 }

@@ -115,7 +115,7 @@ static void add_promise(struct promises *p, size_t i)
 		add(p, dir ? PROMISE_DIR : PROMISE_DATA, i, ino);
 	} else if (promise == OP_PROMISES_RANGE && op_persists(op)) {
 		add_range(p, i, ino);
-	} else if (op_words(op, write_words) || (by_call && flags & O_DSYNC)) {
+	} else if (op_words(op, op_write_words) || (by_call && flags & O_DSYNC)) {
 		add_range(p, i, ino); /* O_SYNC holds O_DSYNC */
 	}
 }

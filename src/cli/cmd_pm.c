@@ -380,9 +380,9 @@ static int check_options(const struct pm *p)
 		return cli_usage(&cmd_pm, "--prune reads wants an emulator, which alone sees what "
 					  "is read: leave out --tracer preload");
 	if ((p->asked.plan.prune || p->asked.plan.crash & PM_CRASH_RECOVERY) &&
-	    !p->asked.plan.preload && command_plain(recover, p->asked.plan.file, &words, &err))
+	    !p->asked.plan.preload && pm_command_plain(recover, p->asked.plan.file, &words, &err))
 		return cli_fail(&err);
-	if (p->asked.plan.prune && command_plain(look, p->asked.plan.file, &other, &err))
+	if (p->asked.plan.prune && pm_command_plain(look, p->asked.plan.file, &other, &err))
 		return cli_fail(&err);
 	return EXIT_OK;
 }

@@ -10,9 +10,9 @@
 #include "base/number.h"
 #include "cli/cmd_trace.h"
 
-static const struct command *const subcommands[] = { &trace_cmd_show,	&trace_cmd_info,
-						     &trace_cmd_graph,	&trace_cmd_import,
-						     &trace_cmd_export, NULL };
+static const struct command *const subcommands[] = { &cmd_trace_show,	&cmd_trace_info,
+						     &cmd_trace_graph,	&cmd_trace_import,
+						     &cmd_trace_export, NULL };
 
 /* ---- options ---- */
 
@@ -33,7 +33,7 @@ static int parse_large(void *into, const char *arg, struct err *err)
 	return o->filter.large ? 0 : err_set(err, -EINVAL, "--large is at least 1, not %s", arg);
 }
 
-const struct opt trace_filter_options[] = {
+const struct opt cmd_trace_filter_options[] = {
 	{ OPT_NUMBER, "from", 0, "N", TRACE_AT(filter.from), .help = "from event N on" },
 	{ OPT_NUMBER, "to", 0, "N", TRACE_AT(filter.to),
 	  .help = "up to event N, which is included" },
@@ -49,8 +49,8 @@ const struct opt trace_filter_options[] = {
 	OPT_END
 };
 
-int trace_check(const struct command *cmd, bool has_output, struct args *args,
-		struct trace_options *o)
+int cmd_trace_check(const struct command *cmd, bool has_output, struct args *args,
+		    struct trace_options *o)
 {
 	struct err err = ERR_INIT;
 	char **v = args->v;
@@ -80,7 +80,7 @@ int trace_check(const struct command *cmd, bool has_output, struct args *args,
 
 /* ---- output ---- */
 
-void trace_json_info(struct json *j, const struct trace_info *info)
+void cmd_trace_json_info(struct json *j, const struct trace_info *info)
 {
 	json_kv_object(j, "info");
 	json_kvs(j, KV("target", info->target), KV("size", info->size),
@@ -88,7 +88,7 @@ void trace_json_info(struct json *j, const struct trace_info *info)
 	json_end(j);
 }
 
-void trace_json_damage(struct json *j, const struct trace_damage *d)
+void cmd_trace_json_damage(struct json *j, const struct trace_damage *d)
 {
 	json_kv_bool(j, "complete", !d->found);
 	json_key(j, "damage");
@@ -100,7 +100,7 @@ void trace_json_damage(struct json *j, const struct trace_damage *d)
 		       KV("offset", d->offset), KV("readable_events", d->events));
 }
 
-bool trace_drain(struct strbuf *out)
+bool cmd_trace_drain(struct strbuf *out)
 {
 	if (out->len)
 		fwrite(out->buf, 1, out->len, stdout);
@@ -110,7 +110,7 @@ bool trace_drain(struct strbuf *out)
 
 /* ---- reading ---- */
 
-int trace_read(struct trace_options *o, trace_read_fn *read)
+int cmd_trace_read(struct trace_options *o, trace_read_fn *read)
 {
 	auto_call(cleanup_trace_reader) struct trace_reader *r = NULL;
 	struct err err = ERR_INIT;
@@ -141,8 +141,8 @@ static void warn_empty(const struct trace_options *o)
 			 o->file);
 }
 
-int trace_read_calls(const struct trace_options *o, struct trace_reader *r, struct posix_log *log,
-		     struct posix_selection *sel, struct err *err)
+int cmd_trace_read_calls(const struct trace_options *o, struct trace_reader *r,
+			 struct posix_log *log, struct posix_selection *sel, struct err *err)
 {
 	log->keep_data = o->data;
 	if (posix_log_read(log, r, err))

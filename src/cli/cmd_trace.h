@@ -11,11 +11,11 @@
 #include "core/trace_file.h"
 #include "app/posix_log.h"
 
-extern const struct command trace_cmd_show;
-extern const struct command trace_cmd_info;
-extern const struct command trace_cmd_graph;
-extern const struct command trace_cmd_import;
-extern const struct command trace_cmd_export;
+extern const struct command cmd_trace_show;
+extern const struct command cmd_trace_info;
+extern const struct command cmd_trace_graph;
+extern const struct command cmd_trace_import;
+extern const struct command cmd_trace_export;
 
 struct trace_options {
 	bool json, data, runs, suggest;
@@ -29,7 +29,7 @@ struct trace_options {
 };
 
 /* Which calls of an application; for a struct trace_options. */
-extern const struct opt trace_filter_options[];
+extern const struct opt cmd_trace_filter_options[];
 
 #define TRACE_AT(member) OPT_AT(struct trace_options, member)
 #define TRACE_OPTION_FILE(words)                                                                   \
@@ -42,34 +42,35 @@ extern const struct opt trace_filter_options[];
 	}
 
 /* The one argument, and what fits together; an exit status. An --output must be given then. */
-int trace_check(const struct command *cmd, bool has_output, struct args *args,
-		struct trace_options *o);
+int cmd_trace_check(const struct command *cmd, bool has_output, struct args *args,
+		    struct trace_options *o);
 
-void trace_json_info(struct json *j, const struct trace_info *info);
-void trace_json_damage(struct json *j, const struct trace_damage *d);
+void cmd_trace_json_info(struct json *j, const struct trace_info *info);
+void cmd_trace_json_damage(struct json *j, const struct trace_damage *d);
 /* Hands `out` to standard output. False if standard output is gone. */
-bool trace_drain(struct strbuf *out);
+bool cmd_trace_drain(struct strbuf *out);
 
 /* Has `read` read the file, and tells of damage; an exit status. */
 typedef int trace_read_fn(struct trace_options *o, struct trace_reader *r, struct err *err);
-int trace_read(struct trace_options *o, trace_read_fn *read);
+int cmd_trace_read(struct trace_options *o, trace_read_fn *read);
 /* Reads all calls, and selects by the filter, with a warning if nothing is; fails if there is none.
  */
-int trace_read_calls(const struct trace_options *o, struct trace_reader *r, struct posix_log *log,
-		     struct posix_selection *sel, struct err *err) must_check;
+int cmd_trace_read_calls(const struct trace_options *o, struct trace_reader *r,
+			 struct posix_log *log, struct posix_selection *sel, struct err *err)
+	must_check;
 
 /* The reader has checked the record already. */
-struct posix_event trace_decoded(const struct event *ev);
+struct posix_event cmd_trace_decoded(const struct event *ev);
 /* One event; with `c` if it is a call. */
-void trace_add_event(struct strbuf *sb, uint64_t n, const struct event *ev,
-		     const struct posix_call *c, bool data);
-void trace_json_event(struct json *j, uint64_t n, const struct event *ev,
-		      const struct posix_call *c, bool data);
+void cmd_trace_add_event(struct strbuf *sb, uint64_t n, const struct event *ev,
+			 const struct posix_call *c, bool data);
+void cmd_trace_json_event(struct json *j, uint64_t n, const struct event *ev,
+			  const struct posix_call *c, bool data);
 
 /* Whether an option asks for calls of an application and nothing else. */
-bool trace_only_calls(const struct trace_options *o);
+bool cmd_trace_only_calls(const struct trace_options *o);
 /* Does what "show" can do only when it knows all calls. */
-int trace_show_calls(const struct trace_options *o, struct trace_reader *r, struct err *err)
+int cmd_trace_show_calls(const struct trace_options *o, struct trace_reader *r, struct err *err)
 	must_check;
 
 #endif

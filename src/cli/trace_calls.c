@@ -7,7 +7,7 @@
 
 enum { SUGGESTIONS = 20 };
 
-bool trace_only_calls(const struct trace_options *o)
+bool cmd_trace_only_calls(const struct trace_options *o)
 {
 	const struct posix_filter *f = &o->filter;
 
@@ -20,8 +20,8 @@ static void text_calls(const struct trace_options *o, const struct posix_log *lo
 	for (size_t i = 0; i < sel->n; i++) {
 		const struct posix_call *c = &log->calls.v[sel->v[i]];
 
-		trace_add_event(out, c->event, &log->trace.events.v[c->at], c, o->data);
-		if (out->len >= 65536 && !trace_drain(out))
+		cmd_trace_add_event(out, c->event, &log->trace.events.v[c->at], c, o->data);
+		if (out->len >= 65536 && !cmd_trace_drain(out))
 			return;
 	}
 }
@@ -33,9 +33,9 @@ static void json_calls(const struct trace_options *o, const struct posix_log *lo
 	for (size_t i = 0; i < sel->n; i++) {
 		const struct posix_call *c = &log->calls.v[sel->v[i]];
 
-		trace_json_event(j, c->event, &log->trace.events.v[c->at], c, o->data);
+		cmd_trace_json_event(j, c->event, &log->trace.events.v[c->at], c, o->data);
 		if (j->out->len >= 65536)
-			trace_drain(j->out);
+			cmd_trace_drain(j->out);
 	}
 	json_end(j);
 }
@@ -96,7 +96,7 @@ static void show_selected(const struct trace_options *o, const struct posix_log 
 	}
 }
 
-int trace_show_calls(const struct trace_options *o, struct trace_reader *r, struct err *err)
+int cmd_trace_show_calls(const struct trace_options *o, struct trace_reader *r, struct err *err)
 {
 	auto_posix_log log;
 	auto_strbuf out = STRBUF_INIT;
@@ -104,21 +104,21 @@ int trace_show_calls(const struct trace_options *o, struct trace_reader *r, stru
 	struct json j;
 
 	posix_log_init(&log);
-	int rc = trace_read_calls(o, r, &log, &sel, err);
+	int rc = cmd_trace_read_calls(o, r, &log, &sel, err);
 	if (rc)
 		return rc;
 	json_init(&j, &out, false);
 	if (o->json) {
 		json_object(&j);
-		trace_json_info(&j, trace_reader_info(r));
+		cmd_trace_json_info(&j, trace_reader_info(r));
 	}
 	show_selected(o, &log, &sel, &out, &j);
 	if (o->json) {
-		trace_json_damage(&j, trace_reader_damage(r));
+		cmd_trace_json_damage(&j, trace_reader_damage(r));
 		json_end(&j);
 		strbuf_addch(&out, '\n');
 	}
-	trace_drain(&out);
+	cmd_trace_drain(&out);
 	vec_release(&sel);
 	return 0;
 }

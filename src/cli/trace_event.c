@@ -63,7 +63,7 @@ static bool has_words(const struct event *ev)
 	       ev->flags || ev->cpu || ev->time_ns || ev->pc || ev->stack || ev->kind == EV_STACK;
 }
 
-struct posix_event trace_decoded(const struct event *ev)
+struct posix_event cmd_trace_decoded(const struct event *ev)
 {
 	struct err err = ERR_INIT;
 	struct posix_event p;
@@ -143,7 +143,7 @@ static void json_stack(struct json *j, const struct event *ev)
 
 static void json_call(struct json *j, const struct event *ev, const struct posix_call *c, bool data)
 {
-	struct posix_event p = trace_decoded(ev);
+	struct posix_event p = cmd_trace_decoded(ev);
 
 	posix_json_call(j, c, &p);
 	if (data && p.payload_len) {
@@ -152,8 +152,8 @@ static void json_call(struct json *j, const struct event *ev, const struct posix
 	}
 }
 
-void trace_json_event(struct json *j, uint64_t n, const struct event *ev,
-		      const struct posix_call *c, bool data)
+void cmd_trace_json_event(struct json *j, uint64_t n, const struct event *ev,
+			  const struct posix_call *c, bool data)
 {
 	json_object(j);
 	json_kvs(j, KV("event", n), KV("kind", event_kind_name(ev->kind)));
@@ -195,11 +195,11 @@ void trace_json_event(struct json *j, uint64_t n, const struct event *ev,
 	json_end(j);
 }
 
-void trace_add_event(struct strbuf *sb, uint64_t n, const struct event *ev,
-		     const struct posix_call *c, bool data)
+void cmd_trace_add_event(struct strbuf *sb, uint64_t n, const struct event *ev,
+			 const struct posix_call *c, bool data)
 {
 	if (c) {
-		struct posix_event p = trace_decoded(ev);
+		struct posix_event p = cmd_trace_decoded(ev);
 
 		posix_add_line(sb, c, &p);
 		if (data)

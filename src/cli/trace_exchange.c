@@ -28,7 +28,7 @@ static int run_import(void *given, struct args *args)
 	struct trace_options *o = given;
 	struct err err = ERR_INIT;
 	struct json j;
-	int status = trace_check(&trace_cmd_import, true, args, o);
+	int status = cmd_trace_check(&cmd_trace_import, true, args, o);
 
 	if (status)
 		return status;
@@ -45,13 +45,13 @@ static int run_import(void *given, struct args *args)
 	if (o->json) {
 		cli_json_begin(&j);
 		json_kvs(&j, KV("trace", o->output), KV("events", t.events.n));
-		trace_json_info(&j, &t.info);
+		cmd_trace_json_info(&j, &t.info);
 		cli_json_end(&j);
 	}
 	return EXIT_OK;
 }
 
-const struct command trace_cmd_import = {
+const struct command cmd_trace_import = {
 	.name = "trace import",
 	.summary = "turn a dm-log-writes log into a trace",
 	.usage = "[--size BYTES] [--json] FILE -o TRACE",
@@ -103,7 +103,7 @@ static int run_export(void *given, struct args *args)
 	struct trace_options *o = given;
 	struct dmlog_report rep;
 	struct err err = ERR_INIT;
-	int status = trace_check(&trace_cmd_export, true, args, o);
+	int status = cmd_trace_check(&cmd_trace_export, true, args, o);
 
 	if (status)
 		return status;
@@ -120,7 +120,7 @@ static int run_export(void *given, struct args *args)
 	return EXIT_OK;
 }
 
-const struct command trace_cmd_export = {
+const struct command cmd_trace_export = {
 	.name = "trace export",
 	.summary = "turn a trace into a dm-log-writes log",
 	.usage = "[--json] FILE -o LOG",

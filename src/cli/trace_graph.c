@@ -25,7 +25,7 @@ static void graph_json(const struct trace_options *o, size_t calls,
 	cli_json_begin(&j);
 	json_kvs(&j, KV("graph", o->output), KV("calls", calls), KV("calls_not_drawn", cut->calls),
 		 KV("files_sharing", cut->lanes));
-	trace_json_damage(&j, d);
+	cmd_trace_json_damage(&j, d);
 	cli_json_end(&j);
 }
 
@@ -40,7 +40,7 @@ static int draw(struct trace_options *o, struct trace_reader *r, struct err *err
 	if (!o->filter.ops)
 		o->filter.ops = posix_ops_effective();
 	posix_log_init(&log);
-	int rc = trace_read_calls(o, r, &log, &sel, err);
+	int rc = cmd_trace_read_calls(o, r, &log, &sel, err);
 	if (rc)
 		return rc;
 	posix_graph(&log, &sel, &opts, &svg, &cut);
@@ -58,18 +58,18 @@ static const struct opt options[] = {
 	TRACE_OPTION_OUTPUT("SVG", "where the picture goes; - is standard output"),
 	OPTION_LIMIT("rows; default: 500", TRACE_AT(limit), .least = 1, .most = ROWS_MAX),
 	OPTION_JSON(TRACE_AT(json)),
-	{ OPT_GROUP, .group = trace_filter_options },
+	{ OPT_GROUP, .group = cmd_trace_filter_options },
 	OPT_END
 };
 
 static int run(void *given, struct args *args)
 {
-	int status = trace_check(&trace_cmd_graph, true, args, given);
+	int status = cmd_trace_check(&cmd_trace_graph, true, args, given);
 
-	return status ? status : trace_read(given, draw);
+	return status ? status : cmd_trace_read(given, draw);
 }
 
-const struct command trace_cmd_graph = {
+const struct command cmd_trace_graph = {
 	.name = "trace graph",
 	.summary = "draw the calls of an application",
 	.usage = "[OPTIONS] FILE -o SVG",

@@ -14,7 +14,7 @@ struct counts {
 
 static void count_posix(struct counts *c, const struct event *ev)
 {
-	struct posix_event p = trace_decoded(ev);
+	struct posix_event p = cmd_trace_decoded(ev);
 
 	c->by_call[p.op]++;
 	if (p.op == POSIX_WRITE && p.result > 0)
@@ -72,7 +72,7 @@ static void info_json(const struct trace_info *info, const struct counts *c,
 	struct json j;
 
 	cli_json_begin(&j);
-	trace_json_info(&j, info);
+	cmd_trace_json_info(&j, info);
 	json_kv_uint(&j, "events", c->events);
 	json_kv_object(&j, "kinds");
 	for (int k = 1; k < EV_KIND_END; k++)
@@ -84,7 +84,7 @@ static void info_json(const struct trace_info *info, const struct counts *c,
 			json_kv_uint(&j, posix_op_name((enum posix_op)op), c->by_call[op]);
 	json_end(&j);
 	json_kvs(&j, KV("bytes_written", c->bytes_written), KV("unfinished", c->unfinished));
-	trace_json_damage(&j, d);
+	cmd_trace_json_damage(&j, d);
 	cli_json_end(&j);
 }
 
@@ -103,12 +103,12 @@ static const struct opt options[] = { TRACE_OPTION_FILE("the trace; - is standar
 
 static int run(void *given, struct args *args)
 {
-	int status = trace_check(&trace_cmd_info, false, args, given);
+	int status = cmd_trace_check(&cmd_trace_info, false, args, given);
 
-	return status ? status : trace_read(given, tell);
+	return status ? status : cmd_trace_read(given, tell);
 }
 
-const struct command trace_cmd_info = {
+const struct command cmd_trace_info = {
 	.name = "trace info",
 	.summary = "count the events of a trace",
 	.usage = "[--json] FILE",

@@ -52,7 +52,7 @@ static void show_begin(struct show *s, const struct trace_info *info, const stru
 {
 	if (s->o->json) {
 		json_object(&s->j);
-		trace_json_info(&s->j, info);
+		cmd_trace_json_info(&s->j, info);
 		json_kv_array(&s->j, "events");
 	} else if (first && first->kind == EV_POSIX) {
 		show_call_header(&s->out, info);
@@ -69,19 +69,19 @@ static void show_event(struct show *s, uint64_t n, const struct event *ev)
 	struct posix_call call;
 
 	if (ev->kind == EV_POSIX) { /* names come from calls that are not shown, too */
-		struct posix_event p = trace_decoded(ev);
+		struct posix_event p = cmd_trace_decoded(ev);
 
 		posix_call_resolve(&s->names, n, ev, &p, &call);
 		c = &call;
 	}
 	if (n < f->from || n > f->to || !(s->kinds >> ev->kind & 1))
 		return;
-	if (trace_only_calls(s->o) && (!c || !posix_filter_call(f, c)))
+	if (cmd_trace_only_calls(s->o) && (!c || !posix_filter_call(f, c)))
 		return;
 	if (s->o->json)
-		trace_json_event(&s->j, n, ev, c, s->o->data);
+		cmd_trace_json_event(&s->j, n, ev, c, s->o->data);
 	else
-		trace_add_event(&s->out, n, ev, c, s->o->data);
+		cmd_trace_add_event(&s->out, n, ev, c, s->o->data);
 }
 
 static int show_stream(struct show *s, struct trace_reader *r, struct err *err)
@@ -93,7 +93,7 @@ static int show_stream(struct show *s, struct trace_reader *r, struct err *err)
 		if (!s->begun)
 			show_begin(s, trace_reader_info(r), &ev);
 		show_event(s, n, &ev);
-		if (s->out.len >= 65536 && !trace_drain(&s->out))
+		if (s->out.len >= 65536 && !cmd_trace_drain(&s->out))
 			return 0; /* cli_flush() will say it */
 	}
 	if (rc < 0)
@@ -102,7 +102,7 @@ static int show_stream(struct show *s, struct trace_reader *r, struct err *err)
 		show_begin(s, trace_reader_info(r), NULL);
 	if (s->o->json) {
 		json_end(&s->j);
-		trace_json_damage(&s->j, trace_reader_damage(r));
+		cmd_trace_json_damage(&s->j, trace_reader_damage(r));
 		json_end(&s->j);
 		strbuf_addch(&s->out, '\n');
 	}
@@ -116,7 +116,7 @@ static int show_events(const struct trace_options *o, struct trace_reader *r, st
 	json_init(&s.j, &s.out, false);
 	posix_names_init(&s.names);
 	int rc = show_stream(&s, r, err);
-	trace_drain(&s.out);
+	cmd_trace_drain(&s.out);
 	posix_names_release(&s.names);
 	strbuf_release(&s.out);
 	return rc;
@@ -130,16 +130,16 @@ static bool needs_all(const struct trace_options *o)
 
 static int check_options(const struct trace_options *o)
 {
-	if (o->kinds && trace_only_calls(o))
-		return cli_usage(&trace_cmd_show,
+	if (o->kinds && cmd_trace_only_calls(o))
+		return cli_usage(&cmd_trace_show,
 				 "--kind chooses events of any kind, the other options calls of an "
 				 "application; say only one of them");
 	if (o->runs && o->suggest)
-		return cli_usage(&trace_cmd_show, "--runs or --suggest?");
+		return cli_usage(&cmd_trace_show, "--runs or --suggest?");
 	if (o->limit && !o->suggest)
-		return cli_usage(&trace_cmd_show, "--limit goes with --suggest");
+		return cli_usage(&cmd_trace_show, "--limit goes with --suggest");
 	if (o->data && (o->runs || o->suggest))
-		return cli_usage(&trace_cmd_show, "--data does not go with --%s",
+		return cli_usage(&cmd_trace_show, "--data does not go with --%s",
 				 o->runs ? "runs" : "suggest");
 	return EXIT_OK;
 }
@@ -150,7 +150,7 @@ static const struct opt options[] = {
 	  .help = "only events of these kinds: write, flush, ..." },
 	{ OPT_FLAG, "data", 0, NULL, TRACE_AT(data), .help = "the written bytes as well" },
 	OPTION_JSON(TRACE_AT(json)),
-	{ OPT_GROUP, .group = trace_filter_options },
+	{ OPT_GROUP, .group = cmd_trace_filter_options },
 	{ OPT_FLAG, "runs", 0, NULL, TRACE_AT(runs),
 	  .help = "repetitions in one line: write x4, fsync; 12 times" },
 	{ OPT_FLAG, "suggest", 0, NULL, TRACE_AT(suggest),
@@ -161,21 +161,21 @@ static const struct opt options[] = {
 
 static int show(struct trace_options *o, struct trace_reader *r, struct err *err)
 {
-	if (!o->filter.ops && (needs_all(o) || trace_only_calls(o)))
+	if (!o->filter.ops && (needs_all(o) || cmd_trace_only_calls(o)))
 		o->filter.ops = o->runs || o->suggest ? posix_ops_effective() : POSIX_OPS_ALL;
-	return needs_all(o) ? trace_show_calls(o, r, err) : show_events(o, r, err);
+	return needs_all(o) ? cmd_trace_show_calls(o, r, err) : show_events(o, r, err);
 }
 
 static int run(void *given, struct args *args)
 {
-	int status = trace_check(&trace_cmd_show, false, args, given);
+	int status = cmd_trace_check(&cmd_trace_show, false, args, given);
 
 	if (!status)
 		status = check_options(given);
-	return status ? status : trace_read(given, show);
+	return status ? status : cmd_trace_read(given, show);
 }
 
-const struct command trace_cmd_show = {
+const struct command cmd_trace_show = {
 	.name = "trace show",
 	.summary = "print the events of a trace",
 	.usage = "[OPTIONS] FILE",

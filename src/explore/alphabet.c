@@ -231,7 +231,7 @@ static uint64_t draw_bitmap(struct drawer *d, const struct op_def *def, unsigned
 		return draw_given(d, def, arg);
 	if (def->args[arg].kind == ARG_MODE)
 		return draw_usual(d, def, arg, modes, ARRAY_SIZE(modes), 8);
-	if (def->args[arg].words == falloc_words)
+	if (def->args[arg].words == op_falloc_words)
 		return draw_usual(d, def, arg, fallocs, ARRAY_SIZE(fallocs), 16);
 	return draw_bits(d, def, arg);
 }
@@ -356,7 +356,7 @@ static void tame(struct drawer *d, struct op *op)
 {
 	uint64_t *length = length_of(op), end = 0;
 	/* These modes take whole blocks, mostly. */
-	bool whole = op_words(op, falloc_words) &
+	bool whole = op_words(op, op_falloc_words) &
 		     (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | FALLOC_FL_ZERO_RANGE |
 		      FALLOC_FL_UNSHARE_RANGE);
 

@@ -19,7 +19,7 @@ enum { BLOCK = 512 };
  * All changes come through us, and the kernel is told of losses: it may keep what it knows. But
  * writing takes set-id bits away, and then the kernel would not ask.
  */
-double attr_keep_s(const struct stat *st)
+double forget_attr_keep_s(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) && (st->st_mode & (S_ISUID | S_ISGID)) ? 0 : 86400;
 }
@@ -32,7 +32,7 @@ static bool is_later(struct timespec a, struct timespec b)
 }
 
 /* The link counts of ROOT and of the stash are of one moment only if no change was under way. */
-int attr_links(struct node *n, int fd, nlink_t *links)
+int forget_attr_links(struct node *n, int fd, nlink_t *links)
 {
 	for (;;) {
 		unsigned ended = atomic_load(&n->stash_ended);
@@ -54,11 +54,11 @@ static void overlay_links(struct forget *f, struct node *n, struct stat *st)
 
 	if (at.fd < 0)
 		st->st_nlink -= min((nlink_t)atomic_load(&n->stash_links), st->st_nlink);
-	else if (attr_links(n, at.fd, &st->st_nlink))
+	else if (forget_attr_links(n, at.fd, &st->st_nlink))
 		forget_log(f, "links of inode %llu cannot be counted: %m", llu(n->ino));
 }
 
-void attr_overlay(struct forget *f, struct node *n, struct stat *st)
+void forget_attr_overlay(struct forget *f, struct node *n, struct stat *st)
 {
 	if (atomic_load(&n->stash_begun))
 		overlay_links(f, n, st);
@@ -93,7 +93,7 @@ static int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st)
 {
 	if (fstatat(fd, "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	attr_overlay(f, n, st);
+	forget_attr_overlay(f, n, st);
 	return 0;
 }
 
@@ -119,7 +119,7 @@ void forget_on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	if (rc)
 		fuse_reply_err(req, (int)-rc);
 	else
-		fuse_reply_attr(req, &st, call_is_late(&c) ? 0 : attr_keep_s(&st));
+		fuse_reply_attr(req, &st, call_is_late(&c) ? 0 : forget_attr_keep_s(&st));
 	call_done(&c);
 }
 
@@ -131,7 +131,7 @@ static int ask_root(struct forget *f, struct node *n, int mask)
 			 : result(faccessat(AT_FDCWD, fd_path(at.fd).text, mask, AT_EACCESS));
 }
 
-int attr_allowed(struct forget *f, struct node *n, int mask)
+int forget_attr_allowed(struct forget *f, struct node *n, int mask)
 {
 	if (f->opts.allow_other || (!geteuid() && !(mask & X_OK)))
 		return 0; /* the kernel has looked, or nothing is forbidden */
@@ -237,19 +237,19 @@ static int set_waiting(struct call *c, struct node *n, int fd, const struct stat
 	if (fstatat(fd, "", &old, AT_EMPTY_PATH))
 		return -errno;
 	undo_attributes(&u, &old);
-	rc = log_intend(f, &u);
+	rc = forget_log_intend(f, &u);
 	if (rc)
 		return rc;
 	rc = set_in_root(fd, st, to_set);
 	/* If a part of it was done, that part waits as well. */
-	log_add(f, &u, (struct node *[4]){ NULL, NULL, n, NULL }, c->ev.number);
+	forget_log_add(f, &u, (struct node *[4]){ NULL, NULL, n, NULL }, c->ev.number);
 	return rc;
 }
 
 static int set_attributes(struct call *c, struct node *n, int fd, const struct stat *st, int to_set)
 {
-	int rc = log_waits(c->f, n) ? set_waiting(c, n, fd, st, to_set)
-				    : set_in_root(fd, st, to_set);
+	int rc = forget_log_waits(c->f, n) ? set_waiting(c, n, fd, st, to_set)
+					   : set_in_root(fd, st, to_set);
 
 	follow_times(n, fd, to_set);
 	if (to_set & FUSE_SET_ATTR_MODE)
@@ -258,7 +258,7 @@ static int set_attributes(struct call *c, struct node *n, int fd, const struct s
 	return rc;
 }
 
-unsigned attr_setid(int fd, const struct stat *st)
+unsigned forget_attr_setid(int fd, const struct stat *st)
 {
 	char value[64];
 
@@ -290,7 +290,7 @@ static bool in_group(fuse_req_t req, gid_t gid)
 	return false;
 }
 
-void attr_drop_setid(struct call *c, struct node *n)
+void forget_attr_drop_setid(struct call *c, struct node *n)
 {
 	struct stat st;
 	mode_t drop = S_ISUID;
@@ -325,16 +325,16 @@ static int set_all(struct call *c, struct node *n, struct stat *st, int to_set, 
 	if (at.fd < 0)
 		return at.fd;
 	if ((to_set & FUSE_SET_ATTR_SIZE) && !open)
-		rc = attr_allowed(f, n, W_OK);
+		rc = forget_attr_allowed(f, n, W_OK);
 	if (!rc && (to_set & FUSE_SET_ATTR_SIZE)) {
 		pthread_mutex_lock(&n->lock);
-		rc = data_truncate(f, n, (uint64_t)st->st_size, c->ev.number);
+		rc = forget_data_truncate(f, n, (uint64_t)st->st_size, c->ev.number);
 		if (!rc && c->act.durable)
 			rc = pagefile_sync_size(n->pf, true);
 		pthread_mutex_unlock(&n->lock);
 	}
 	if (!rc && (to_set & FUSE_SET_ATTR_SIZE) && atomic_load(&n->setid))
-		attr_drop_setid(c, n);
+		forget_attr_drop_setid(c, n);
 	if (!rc && (to_set & in_root))
 		rc = set_attributes(c, n, at.fd, st, to_set);
 	return rc ? rc : attr_stat(f, n, at.fd, now);
@@ -370,7 +370,7 @@ void forget_on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
 	if (rc)
 		fuse_reply_err(req, (int)-rc);
 	else
-		fuse_reply_attr(req, &now, attr_keep_s(&now));
+		fuse_reply_attr(req, &now, forget_attr_keep_s(&now));
 	call_done(&c);
 }
 
@@ -440,20 +440,20 @@ static int change_waiting(struct call *c, struct node *n, int fd, const struct x
 	u.xattr = (char *)x->name;
 	u.value = len < 0 ? NULL : old;
 	u.value_len = len < 0 ? 0 : (size_t)len;
-	rc = log_intend(f, &u);
+	rc = forget_log_intend(f, &u);
 	if (rc)
 		return rc;
 	rc = change_in_root(fd, x);
 	if (rc)
-		log_cancel(f, &u);
+		forget_log_cancel(f, &u);
 	else
-		log_add(f, &u, (struct node *[4]){ NULL, NULL, n, NULL }, c->ev.number);
+		forget_log_add(f, &u, (struct node *[4]){ NULL, NULL, n, NULL }, c->ev.number);
 	return rc;
 }
 
 static int change_xattr(struct call *c, struct node *n, int fd, const struct xattr_change *x)
 {
-	int rc = log_waits(c->f, n) ? change_waiting(c, n, fd, x) : change_in_root(fd, x);
+	int rc = forget_log_waits(c->f, n) ? change_waiting(c, n, fd, x) : change_in_root(fd, x);
 
 	if (!rc && streq(x->name, "security.capability")) {
 		if (x->value)

@@ -128,7 +128,7 @@ static int ask_faults(struct call *c, const struct call_what *w)
 	if (c->act.fired) {
 		when(why, sizeof(why), c, "at");
 		forget_log(f, "fault %llu: %s", llu(c->act.fired), why);
-		trace_note(f, "fault %llu: %s", llu(c->act.fired), why);
+		forget_trace_note(f, "fault %llu: %s", llu(c->act.fired), why);
 	}
 	if (c->act.misfit)
 		forget_log(f,
@@ -200,7 +200,7 @@ int call_begin_what(struct call *c, fuse_req_t req, const struct call_what *w)
 	}
 	c->inside = true;
 	c->epoch = atomic_load(&f->epoch);
-	if (c->watched && trace_wants(c)) {
+	if (c->watched && forget_trace_wants(c)) {
 		pthread_mutex_lock(&f->trace_lock);
 		c->tracing = true;
 	}
@@ -222,13 +222,13 @@ static void record(struct call *c, int64_t rc)
 	if (f->opts.log_all)
 		log_call(c);
 	/* The trace may have ended while this call waited for the lock. */
-	if (!c->tracing && !trace_wants(c))
+	if (!c->tracing && !forget_trace_wants(c))
 		return;
 	if (!c->tracing)
 		pthread_mutex_lock(&f->trace_lock);
 	c->tracing = false;
 	if (f->trace)
-		trace_call(c);
+		forget_trace_call(c);
 	pthread_mutex_unlock(&f->trace_lock);
 }
 

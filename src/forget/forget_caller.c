@@ -34,7 +34,7 @@ static bool is_other(const struct fuse_ctx *who)
 	return !own_uid && (who->uid || who->gid != own_gid);
 }
 
-void caller_enter(fuse_req_t req)
+void forget_caller_enter(fuse_req_t req)
 {
 	const struct fuse_ctx *who = fuse_req_ctx(req);
 
@@ -53,7 +53,7 @@ void caller_enter(fuse_req_t req)
 	keep_capabilities();
 }
 
-void caller_leave(fuse_req_t req)
+void forget_caller_leave(fuse_req_t req)
 {
 	const struct fuse_ctx *who = fuse_req_ctx(req);
 

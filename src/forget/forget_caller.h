@@ -9,10 +9,10 @@
 #include "forget/forget_impl.h"
 
 /*
- * From here to caller_leave(), this thread makes things in the name of the user who sent the
+ * From here to forget_caller_leave(), this thread makes things in the name of the user who sent the
  * request.
  */
-void caller_enter(fuse_req_t req);
-void caller_leave(fuse_req_t req);
+void forget_caller_enter(fuse_req_t req);
+void forget_caller_leave(fuse_req_t req);
 
 #endif

@@ -310,7 +310,7 @@ static int do_words(struct forget_control *c, const struct words *w, bool json, 
 
 	if (w->n == first)
 		return err_set(err, -EINVAL, "a command is missing; 'help' lists them");
-	rc = command_parse(w->v + first, w->n - first, c->o.root, c->o.mnt, &command, err);
+	rc = inject_command_parse(w->v + first, w->n - first, c->o.root, c->o.mnt, &command, err);
 	if (rc)
 		return rc;
 	bool logged = does_something(command.kind);
@@ -319,7 +319,7 @@ static int do_words(struct forget_control *c, const struct words *w, bool json, 
 	rc = c->o.command(c->o.command_ctx, &command, json ? NULL : said, json ? said : NULL, err);
 	if (rc && logged)
 		forget_control_logf(&c->o, "control: not done: %s", err->msg);
-	command_release(&command);
+	inject_command_release(&command);
 	end_line(said);
 	return rc;
 }

@@ -131,7 +131,7 @@ static int copy_entry(struct copying *c, int from, int to, uint64_t dir, const c
 	rc = !S_ISDIR(st.st_mode) && st.st_nlink > 1 ? copy_link(c, &st, to, name) : -ENOENT;
 	/* Links to it are found through it, each name when those before it were taken back. */
 	if (!rc || rc == -ENOENT)
-		places_add(c->places, st.st_ino, dir, name);
+		recover_places_add(c->places, st.st_ino, dir, name);
 	if (rc != -ENOENT)
 		return rc; /* the inode was there under another name */
 	if (S_ISREG(st.st_mode)) {
@@ -168,22 +168,22 @@ static int copy_dir(struct copying *c, int from, int to, uint64_t ino, int depth
 	return rc;
 }
 
-int copy_tree(int from, int to, const char *skip, struct recover_places *places)
+int forget_copy_tree(int from, int to, const char *skip, struct recover_places *places)
 {
-	struct copying c = { places, places_undo(places, -1, true), skip };
+	struct copying c = { places, recover_places_undo(places, -1, true), skip };
 	struct stat st;
 	int rc;
 
 	if (fstat(from, &st))
 		return -errno;
-	places_set_root(places, st.st_ino);
+	recover_places_set_root(places, st.st_ino);
 	rc = copy_dir(&c, from, to, st.st_ino, COPY_DEPTH);
 	return rc ? rc : copy_attributes(from, ".", to, ".", &st);
 }
 
-int copy_one(int from, int to, const char *name, struct recover_places *places)
+int forget_copy_one(int from, int to, const char *name, struct recover_places *places)
 {
-	struct copying c = { places, places_undo(places, to, true), NULL };
+	struct copying c = { places, recover_places_undo(places, to, true), NULL };
 
 	return copy_entry(&c, from, to, 0, name, COPY_DEPTH);
 }

@@ -13,7 +13,7 @@
 
 /* ---- open and close ---- */
 
-void data_open_created(struct forget *f, struct node *n, int fd)
+void forget_data_open_created(struct forget *f, struct node *n, int fd)
 {
 	pthread_mutex_lock(&n->lock);
 	n->opens++;
@@ -23,7 +23,7 @@ void data_open_created(struct forget *f, struct node *n, int fd)
 		atomic_fetch_add(&f->n_data, 1);
 		fd = -1;
 	}
-	data_trim(f, n);
+	forget_data_trim(f, n);
 	pthread_mutex_unlock(&n->lock);
 	util_close(fd);
 }
@@ -31,10 +31,10 @@ void data_open_created(struct forget *f, struct node *n, int fd)
 static int open_node(struct forget *f, struct node *n, bool write)
 {
 	auto_lock(&n->lock);
-	int fd = data_fd(f, n, write);
+	int fd = forget_data_fd(f, n, write);
 
 	n->opens += fd >= 0;
-	data_trim(f, n);
+	forget_data_trim(f, n);
 	return min(fd, 0);
 }
 
@@ -42,7 +42,7 @@ static void close_one(struct forget *f, struct node *n)
 {
 	auto_lock(&n->lock);
 	n->opens -= n->opens > 0;
-	data_idle(f, n);
+	forget_data_idle(f, n);
 }
 
 void forget_on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -55,14 +55,14 @@ void forget_on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	bool opened;
 
 	if (!rc)
-		rc = attr_allowed(f, n,
-				  (mode != O_WRONLY ? R_OK : 0) | (mode != O_RDONLY ? W_OK : 0));
+		rc = forget_attr_allowed(
+			f, n, (mode != O_WRONLY ? R_OK : 0) | (mode != O_RDONLY ? W_OK : 0));
 	if (!rc)
 		rc = open_node(f, n, mode != O_RDONLY);
 	opened = !rc;
 	rc = call_end(&c, rc);
 	fi->keep_cache = 1;
-	fi->noflush = data_noflush(f, fi);
+	fi->noflush = forget_data_noflush(f, fi);
 	if (rc)
 		fuse_reply_err(req, (int)-rc);
 	if ((rc || fuse_reply_open(req, fi)) && opened)
@@ -70,7 +70,7 @@ void forget_on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	call_done(&c);
 }
 
-bool data_noflush(struct forget *f, const struct fuse_file_info *fi)
+bool forget_data_noflush(struct forget *f, const struct fuse_file_info *fi)
 {
 	bool reads = (fi->flags & O_ACCMODE) == O_RDONLY;
 
@@ -87,9 +87,9 @@ static void flush_truncated(struct forget *f, struct node *n, uint64_t number)
 	if (!f->opts.profile->truncate_flushes)
 		return;
 	auto_lock(&n->lock);
-	if (n->was_truncated && data_is_dirty(n)) {
+	if (n->was_truncated && forget_data_is_dirty(n)) {
 		n->flush = true;
-		data_mark_sized(f, n, number);
+		forget_data_mark_sized(f, n, number);
 	}
 	n->was_truncated = false; /* as ext4 does; the flag is lost with the node */
 }
@@ -151,7 +151,7 @@ static void end_use(struct forget *f, struct node *n)
 	auto_lock(&n->lock);
 	assert(n->data_users > 0 && n->data >= 0); /* D2 */
 	n->data_users--;
-	data_trim(f, n);
+	forget_data_trim(f, n);
 }
 
 void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -173,7 +173,7 @@ void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		pthread_mutex_lock(&n->lock);
 		direct = !n->pf || pagefile_is_clean(n->pf);
 		if (direct) {
-			int fd = data_fd(f, n, false);
+			int fd = forget_data_fd(f, n, false);
 
 			rc = min(fd, 0);
 			n->data_users += fd >= 0;
@@ -231,7 +231,7 @@ static int64_t write_node(struct call *c, struct node *n, const char *data, size
 	if (c->act.short_bytes >= 0)
 		size = min(size, (size_t)c->act.short_bytes);
 	pthread_mutex_lock(&n->lock);
-	rc = data_file(f, n);
+	rc = forget_data_file(f, n);
 	if (!rc)
 		off = append_at(c, n, off);
 	if (!rc && c->act.durable)
@@ -239,14 +239,14 @@ static int64_t write_node(struct call *c, struct node *n, const char *data, size
 	else if (!rc)
 		rc = pagefile_write(n->pf, data, off, size, c->ev.number, forget_clock_ns());
 	if (!rc) {
-		data_touch(n);
+		forget_data_touch(n);
 		if (!f->opts.profile->size_with_data)
-			data_mark_sized(f, n, c->ev.number);
+			forget_data_mark_sized(f, n, c->ev.number);
 	}
-	data_trim(f, n);
+	forget_data_trim(f, n);
 	pthread_mutex_unlock(&n->lock);
 	if (!rc && atomic_load_explicit(&n->setid, memory_order_relaxed) && !page)
-		attr_drop_setid(c, n);
+		forget_attr_drop_setid(c, n);
 	return rc ? rc : (int64_t)size;
 }
 
@@ -298,12 +298,12 @@ void forget_on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 /* Moves what comes behind: done by ROOT's file system, after everything became durable. */
 static int shift(struct forget *f, struct node *n, int mode, off_t off, off_t len)
 {
-	int rc = data_sync(f, n), fd;
+	int rc = forget_data_sync(f, n), fd;
 
 	if (rc)
 		return rc;
-	data_free(f, n);
-	fd = data_fd(f, n, true);
+	forget_data_free(f, n);
+	fd = forget_data_fd(f, n, true);
 	if (fd < 0)
 		return fd;
 	return fallocate(fd, mode, off, len) ? -errno : 0;
@@ -319,7 +319,7 @@ static int allocate(struct call *c, struct node *n, int mode, uint64_t off, uint
 		return shift(f, n, mode, (off_t)off, (off_t)len);
 	if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
 		return -EOPNOTSUPP;
-	rc = data_file(f, n);
+	rc = forget_data_file(f, n);
 	if (rc)
 		return rc;
 	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
@@ -327,8 +327,8 @@ static int allocate(struct call *c, struct node *n, int mode, uint64_t off, uint
 	else if (!keep && off + len > pagefile_size(n->pf))
 		rc = pagefile_truncate(n->pf, off + len, c->ev.number, forget_clock_ns());
 	if (!rc) {
-		data_mark_sized(f, n, c->ev.number);
-		data_touch(n);
+		forget_data_mark_sized(f, n, c->ev.number);
+		forget_data_touch(n);
 	}
 	return rc;
 }
@@ -348,7 +348,7 @@ void forget_on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, of
 		rc = allocate(&c, n, mode, (uint64_t)off, (uint64_t)len);
 		pthread_mutex_unlock(&n->lock);
 		if (!rc && atomic_load(&n->setid))
-			attr_drop_setid(&c, n);
+			forget_attr_drop_setid(&c, n);
 	}
 	call_reply(&c, rc);
 }
@@ -363,7 +363,7 @@ void forget_on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence,
 	(void)fi;
 	pthread_rwlock_rdlock(&f->gate);
 	pthread_mutex_lock(&n->lock);
-	at = off < 0 ? -ENXIO : data_seek(f, n, (uint64_t)off, whence);
+	at = off < 0 ? -ENXIO : forget_data_seek(f, n, (uint64_t)off, whence);
 	pthread_mutex_unlock(&n->lock);
 	pthread_rwlock_unlock(&f->gate);
 	if (at < 0)

@@ -10,13 +10,13 @@
 /* All changes come through us, and the kernel is told of losses: it may keep what it knows. */
 static const double keep_s = 86400;
 
-bool name_is_hidden(const struct forget *f, const struct node *parent, const char *name)
+bool forget_name_is_hidden(const struct forget *f, const struct node *parent, const char *name)
 {
 	return parent == &f->root && streq(name, STASH_NAME);
 }
 
-int entry_lookup(struct forget *f, struct node *parent, int dir, const char *name,
-		 struct fuse_entry_param *e)
+int forget_entry_lookup(struct forget *f, struct node *parent, int dir, const char *name,
+			struct fuse_entry_param *e)
 {
 	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -28,11 +28,11 @@ int entry_lookup(struct forget *f, struct node *parent, int dir, const char *nam
 		return -EIO;
 	}
 	struct node *n = node_adopt(f, fd, &st, parent, name, 1);
-	attr_overlay(f, n, &st);
+	forget_attr_overlay(f, n, &st);
 	*e = (struct fuse_entry_param){
 		.ino = node_id(f, n),
 		.attr = st,
-		.attr_timeout = attr_keep_s(&st),
+		.attr_timeout = forget_attr_keep_s(&st),
 		.entry_timeout = keep_s,
 	};
 	return 0;
@@ -46,12 +46,12 @@ void forget_on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct call c;
 	int64_t rc = call_begin(&c, req, POSIX_LOOKUP, .node = p, .name = name);
 
-	if (!rc && name_is_hidden(f, p, name))
+	if (!rc && forget_name_is_hidden(f, p, name))
 		rc = -ENOENT;
 	if (!rc) {
 		auto_pin dir = node_pinned(f, p);
 
-		rc = dir.fd < 0 ? dir.fd : entry_lookup(f, p, dir.fd, name, &e);
+		rc = dir.fd < 0 ? dir.fd : forget_entry_lookup(f, p, dir.fd, name, &e);
 	}
 	rc = call_end(&c, rc);
 	if (call_is_late(&c))
@@ -120,7 +120,7 @@ static void handle_free(struct forget *f, struct dir_handle *d)
 	free(d);
 }
 
-void dir_release_all(struct forget *f)
+void forget_dir_release_all(struct forget *f)
 {
 	while (f->dirs)
 		handle_free(f, f->dirs);
@@ -131,8 +131,8 @@ static int open_dir(struct forget *f, struct node *n, struct dir_handle **out)
 	int fd;
 	DIR *d;
 
-	if (!fds_take(f, FDS_OPEN))
-		return fds_refuse(f);
+	if (!forget_fds_take(f, FDS_OPEN))
+		return forget_fds_refuse(f);
 	auto_pin at = node_pinned(f, n);
 	if (at.fd < 0)
 		return at.fd;
@@ -204,7 +204,7 @@ static bool add_entry(struct filling *w, int dir, const struct dirent *e)
 		n = fuse_add_direntry(w->req, at, room, e->d_name, &p.attr, e->d_off);
 	} else {
 		if (!is_dot(e->d_name)) {
-			if (entry_lookup(w->f, w->n, dir, e->d_name, &p))
+			if (forget_entry_lookup(w->f, w->n, dir, e->d_name, &p))
 				return true; /* the entry has gone meanwhile */
 			known = true;
 		}
@@ -233,7 +233,7 @@ static int fill(struct filling *w, struct dir_handle *d, off_t off)
 			if (!d->entry)
 				return w->used ? 0 : -errno;
 		}
-		if (!name_is_hidden(w->f, w->n, d->entry->d_name) &&
+		if (!forget_name_is_hidden(w->f, w->n, d->entry->d_name) &&
 		    !add_entry(w, dirfd(d->dir), d->entry))
 			return 0;
 		d->offset = d->entry->d_off;

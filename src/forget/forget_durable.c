@@ -45,7 +45,7 @@ static int add_failed(void *ctx, const struct pagefile_risk *risk)
 /* Fails if a failed sync left data that is taken for clean: no sync will write it. */
 static int check_failed(struct forget *f, const struct fault *some, struct err *err)
 {
-	auto_vec struct node_walk nodes = data_dirty_nodes(f);
+	auto_vec struct node_walk nodes = forget_data_dirty_nodes(f);
 	int rc = 0;
 
 	for (struct node *n; (n = node_next(&nodes));) {
@@ -57,7 +57,7 @@ static int check_failed(struct forget *f, const struct fault *some, struct err *
 			pagefile_risks(n->pf, add_failed, &bytes);
 		pthread_mutex_unlock(&n->lock);
 		node_path(f, n, NULL, &path);
-		if (!rc && bytes && (!some || path_matches(&some->file, strbuf_str(&path))))
+		if (!rc && bytes && (!some || inject_path_matches(&some->file, strbuf_str(&path))))
 			rc = err_set(err, -EIO,
 				     "not everything is durable: a sync of %s failed, and what it "
 				     "did not write (%" PRIu64
@@ -80,7 +80,7 @@ static bool is_needed(const struct path_match *file, const char *path)
 {
 	size_t len = strlen(path);
 
-	if (path_matches(file, path))
+	if (inject_path_matches(file, path))
 		return true;
 	return file->kind == PATH_EXACT && strncmp(file->text, path, len) == 0 &&
 	       file->text[len] == '/';
@@ -90,7 +90,7 @@ static int count_waiting(void *ctx, const struct pending_op *op)
 {
 	struct waiting_count *w = ctx;
 
-	w->n += waits_for(w->f, op, w->file, is_needed);
+	w->n += forget_waits_for(w->f, op, w->file, is_needed);
 	return 0;
 }
 
@@ -121,9 +121,9 @@ static int sync_path(struct forget *f, const char *path)
 	int rc = 0;
 
 	if (n && S_ISDIR(n->type))
-		rc = dir_sync_node(f, n, false);
+		rc = forget_dir_sync_node(f, n, false);
 	else if (n)
-		rc = data_sync_node(f, n, false);
+		rc = forget_data_sync_node(f, n, false);
 	node_unref(f, n);
 	return rc;
 }
@@ -169,7 +169,7 @@ static bool look_in(struct looking *l, int root, const char *dir)
 		char *path = xasprintf("%s%s%s", dir, *dir ? "/" : "", e->d_name);
 
 		l->seen++;
-		found = path_matches(l->m, path);
+		found = inject_path_matches(l->m, path);
 		if (e->d_type == DT_DIR)
 			vec_push(&l->dirs, path);
 		else
@@ -178,13 +178,13 @@ static bool look_in(struct looking *l, int root, const char *dir)
 	return found;
 }
 
-bool root_has_match(struct forget *f, const struct path_match *m)
+bool forget_root_has_match(struct forget *f, const struct path_match *m)
 {
 	struct looking l = { .m = m };
 	struct stat st;
 	bool found;
 
-	if (m->kind == PATH_ANY || path_matches(m, ""))
+	if (m->kind == PATH_ANY || inject_path_matches(m, ""))
 		return true;
 	if (m->kind == PATH_EXACT)
 		return !fstatat(f->root_fd, m->text, &st, AT_SYMLINK_NOFOLLOW);
@@ -218,7 +218,7 @@ static int not_durable(int rc, struct err *err)
 	return err_set(err, rc, "not everything could be made durable: %s", strerror(-rc));
 }
 
-int durable_all(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
+int forget_durable_all(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
 {
 	int rc;
 
@@ -231,8 +231,8 @@ int durable_all(struct forget *f, struct strbuf *text, struct strbuf *json, stru
 	pthread_rwlock_unlock(&f->gate);
 	if (rc)
 		return rc;
-	trace_note(f, "everything became durable by a command");
-	report_say(text, json, "everything is durable");
+	forget_trace_note(f, "everything became durable by a command");
+	forget_report_say(text, json, "everything is durable");
 	return 0;
 }
 
@@ -281,10 +281,10 @@ static void say_some(struct strbuf *text, struct strbuf *json, size_t waiting, b
 		       KV("waiting", waiting));
 }
 
-int durable_some(struct forget *f, const struct fault *some, struct strbuf *text,
-		 struct strbuf *json, struct err *err)
+int forget_durable_some(struct forget *f, const struct fault *some, struct strbuf *text,
+			struct strbuf *json, struct err *err)
 {
-	bool matches = root_has_match(f, &some->file);
+	bool matches = forget_root_has_match(f, &some->file);
 	size_t waiting = 0;
 	int rc;
 
@@ -294,7 +294,7 @@ int durable_some(struct forget *f, const struct fault *some, struct strbuf *text
 	if (rc)
 		return rc;
 	if (matches || some->others)
-		trace_note(f, "something became durable by a command");
+		forget_trace_note(f, "something became durable by a command");
 	say_some(text, json, waiting, matches);
 	return 0;
 }

@@ -69,7 +69,7 @@ static size_t raise_limit(void)
 	return r.rlim_cur == RLIM_INFINITY ? (size_t)1 << 30 : (size_t)r.rlim_cur;
 }
 
-int fds_init(struct forget *f, unsigned threads, struct err *err)
+int forget_fds_init(struct forget *f, unsigned threads, struct err *err)
 {
 	size_t limit = raise_limit();
 
@@ -98,7 +98,7 @@ static size_t staying(const struct forget *f)
 	       (f->data_stays ? atomic_load(&f->n_data) : 0);
 }
 
-size_t fds_each_max(const struct forget *f)
+size_t forget_fds_each_max(const struct forget *f)
 {
 	size_t rest = left_of(f->fd_limit - f->fd_other, staying(f));
 
@@ -111,10 +111,10 @@ static void give_way(struct forget *f)
 	size_t all = staying(f) + atomic_load(&f->n_fds) + atomic_load(&f->n_data) + 1;
 
 	if (!f->data_stays && all > f->fd_limit - f->fd_other)
-		data_close_idle(f);
+		forget_data_close_idle(f);
 }
 
-bool fds_take(struct forget *f, enum fds_for what)
+bool forget_fds_take(struct forget *f, enum fds_for what)
 {
 	static const unsigned char quarters_left[] = {
 		[FDS_OPEN] = 0, [FDS_REMOVED_DIR] = 1, [FDS_LOST_OPEN] = 2, [FDS_LOST] = 3
@@ -127,7 +127,7 @@ bool fds_take(struct forget *f, enum fds_for what)
 	return true;
 }
 
-int fds_refuse(struct forget *f)
+int forget_fds_refuse(struct forget *f)
 {
 	if (!atomic_exchange(&f->told_short, true))
 		forget_log(f,
@@ -138,7 +138,7 @@ int fds_refuse(struct forget *f)
 	return -ENFILE;
 }
 
-void fds_prepare_cut(struct forget *f)
+void forget_fds_prepare_cut(struct forget *f)
 {
 	give_way(f);
 	node_give_way(f);

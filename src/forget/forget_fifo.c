@@ -232,10 +232,10 @@ static void do_line(struct forget_fifo *f, char *line, size_t len)
 		return;
 	forget_control_logf(&f->o, "fifo: received '%.4000s'", line);
 	rc = strlen(line) < len ? err_set(&err, -EINVAL, "there is a NUL byte in it")
-				: command_parse_lazyfs(line, f->o.root, f->o.mnt, &c, &err);
+				: inject_command_parse_lazyfs(line, f->o.root, f->o.mnt, &c, &err);
 	if (!rc) {
 		rc = do_command(f, &c, &err);
-		command_release(&c);
+		inject_command_release(&c);
 	}
 	if (rc)
 		forget_control_logf(&f->o, "fifo: received: INVALID, and not done: %s", err.msg);

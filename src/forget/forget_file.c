@@ -58,15 +58,15 @@ static int open_data(struct forget *f, struct node *n, bool write, bool *reads)
 	return result(fd);
 }
 
-int data_fd(struct forget *f, struct node *n, bool write)
+int forget_data_fd(struct forget *f, struct node *n, bool write)
 {
 	bool reads;
 	int fd;
 
 	if (n->data >= 0 && (write ? n->data_writes : n->data_reads))
 		return n->data;
-	if (n->data < 0 && f->data_stays && !fds_take(f, FDS_OPEN))
-		return fds_refuse(f);
+	if (n->data < 0 && f->data_stays && !forget_fds_take(f, FDS_OPEN))
+		return forget_fds_refuse(f);
 	fd = open_data(f, n, write || n->data_writes, &reads);
 	if (fd < 0)
 		return fd;
@@ -100,10 +100,10 @@ static void close_data(struct forget *f, struct node *n)
 	assert(had > 0 && !n->data_users); /* B2 of forget_fds.c, D2 of forget_data.c */
 }
 
-void data_trim(struct forget *f, struct node *n)
+void forget_data_trim(struct forget *f, struct node *n)
 {
 	/* Without root, a file may not open again, as its mode may have changed. */
-	if (!n->data_users && atomic_load(&f->n_data) > fds_each_max(f) &&
+	if (!n->data_users && atomic_load(&f->n_data) > forget_fds_each_max(f) &&
 	    (!f->data_stays || (!n->opens && !n->data_writes)))
 		close_data(f, n);
 }
@@ -118,7 +118,7 @@ static void close_if_idle(struct forget *f, struct node *n)
 	pthread_mutex_unlock(&n->lock);
 }
 
-void data_close_idle(struct forget *f)
+void forget_data_close_idle(struct forget *f)
 {
 	auto_lock(&f->table);
 	for (size_t i = 0; i < f->n_buckets; i++)
@@ -172,7 +172,7 @@ static void solid_written(struct file_ctx *x, uint64_t start, uint64_t end)
 static int ops_fill(void *ctx, void *data, uint64_t offset, size_t len)
 {
 	struct file_ctx *x = ctx;
-	int fd = data_fd(x->f, x->n, false);
+	int fd = forget_data_fd(x->f, x->n, false);
 	ssize_t n = fd < 0 ? fd : io_pread_full(fd, data, len, (off_t)offset);
 
 	if (n < 0)
@@ -184,7 +184,7 @@ static int ops_fill(void *ctx, void *data, uint64_t offset, size_t len)
 static int ops_write(void *ctx, const void *data, uint64_t offset, size_t len)
 {
 	struct file_ctx *x = ctx;
-	int fd = data_fd(x->f, x->n, true);
+	int fd = forget_data_fd(x->f, x->n, true);
 	int rc = fd < 0 ? fd : io_pwrite_full(fd, data, len, (off_t)offset);
 
 	if (!rc)
@@ -195,7 +195,7 @@ static int ops_write(void *ctx, const void *data, uint64_t offset, size_t len)
 static int ops_writev(void *ctx, const struct iovec *v, int n, uint64_t offset)
 {
 	struct file_ctx *x = ctx;
-	int fd = data_fd(x->f, x->n, true);
+	int fd = forget_data_fd(x->f, x->n, true);
 	ssize_t done = fd < 0 ? 0 : pwritev(fd, v, n, (off_t)offset);
 	uint64_t start = offset;
 
@@ -223,7 +223,7 @@ static int ops_writev(void *ctx, const struct iovec *v, int n, uint64_t offset)
 static int ops_resize(void *ctx, uint64_t size)
 {
 	struct file_ctx *x = ctx;
-	int fd = data_fd(x->f, x->n, true);
+	int fd = forget_data_fd(x->f, x->n, true);
 
 	if (fd < 0)
 		return fd;
@@ -235,7 +235,7 @@ static int ops_zero(void *ctx, uint64_t offset, uint64_t len)
 {
 	static const char zeros[65536];
 	struct file_ctx *x = ctx;
-	int fd = data_fd(x->f, x->n, true), rc = 0;
+	int fd = forget_data_fd(x->f, x->n, true), rc = 0;
 
 	if (fd < 0)
 		return fd;
@@ -276,19 +276,19 @@ static const struct pagefile_ops file_ops = {
 
 /* ---- data in memory ---- */
 
-bool data_is_dirty(const struct node *n)
+bool forget_data_is_dirty(const struct node *n)
 {
 	return n->pf && !pagefile_is_clean(n->pf);
 }
 
-int data_file(struct forget *f, struct node *n)
+int forget_data_file(struct forget *f, struct node *n)
 {
 	struct stat st;
 	int fd;
 
 	if (n->pf)
 		return 0;
-	fd = data_fd(f, n, true); /* while it can be had */
+	fd = forget_data_fd(f, n, true); /* while it can be had */
 	if (fd < 0)
 		return fd;
 	auto_pin at = node_pinned(f, n);
@@ -296,7 +296,7 @@ int data_file(struct forget *f, struct node *n)
 		return at.fd;
 	if (fstatat(at.fd, "", &st, AT_EMPTY_PATH))
 		return -errno;
-	atomic_store(&n->setid, attr_setid(at.fd, &st));
+	atomic_store(&n->setid, forget_attr_setid(at.fd, &st));
 	n->file = (struct file_ctx *)xmalloc(sizeof(struct file_ctx));
 	*n->file = (struct file_ctx){ .f = f, .n = n };
 	n->pf = pagefile_new(f->cache, (uint64_t)st.st_size, &file_ops, n->file);
@@ -314,7 +314,7 @@ int data_file(struct forget *f, struct node *n)
 
 /* Where metadata is durable in no order, nothing but a sync of the file itself asks for its size.
  */
-void data_mark_sized(struct forget *f, struct node *n, uint64_t number)
+void forget_data_mark_sized(struct forget *f, struct node *n, uint64_t number)
 {
 	if (!f->log || !f->opts.profile->in_order)
 		return;
@@ -329,7 +329,7 @@ void data_mark_sized(struct forget *f, struct node *n, uint64_t number)
 	vec_push(&f->sized, n);
 }
 
-void data_unmark_sized(struct forget *f, struct node *n)
+void forget_data_unmark_sized(struct forget *f, struct node *n)
 {
 	n->flush = false;
 	if (!n->sized)
@@ -346,7 +346,7 @@ void data_unmark_sized(struct forget *f, struct node *n)
 
 /* ---- what is in memory goes ---- */
 
-void data_free(struct forget *f, struct node *n)
+void forget_data_free(struct forget *f, struct node *n)
 {
 	if (!n->pf)
 		return;
@@ -359,7 +359,7 @@ void data_free(struct forget *f, struct node *n)
 		n->dirty_next->dirty_prev = n->dirty_prev;
 	n->dirty_prev = n->dirty_next = NULL;
 	pthread_mutex_unlock(&f->dirty);
-	data_unmark_sized(f, n);
+	forget_data_unmark_sized(f, n);
 	pagefile_free(steal(n->pf));
 	free(steal(n->file));
 	atomic_store(&n->live, n->times);
@@ -371,7 +371,7 @@ static void walk_to(struct node_walk *w, struct node *n)
 	vec_push(&w->list, n);
 }
 
-struct node_walk data_dirty_nodes(struct forget *f)
+struct node_walk forget_data_dirty_nodes(struct forget *f)
 {
 	struct node_walk w = { .f = f };
 
@@ -383,7 +383,7 @@ struct node_walk data_dirty_nodes(struct forget *f)
 	return w;
 }
 
-struct node_walk data_sized_nodes(struct forget *f)
+struct node_walk forget_data_sized_nodes(struct forget *f)
 {
 	struct node_walk w = { .f = f };
 
@@ -401,7 +401,7 @@ struct node *node_next(struct node_walk *w)
 	return w->at;
 }
 
-void data_touch(struct node *n)
+void forget_data_touch(struct node *n)
 {
 	clock_gettime(CLOCK_REALTIME, &n->mtime);
 	n->ctime = n->mtime;
@@ -410,28 +410,28 @@ void data_touch(struct node *n)
 		atomic_store(&n->live, true);
 }
 
-int data_truncate(struct forget *f, struct node *n, uint64_t size, uint64_t number)
+int forget_data_truncate(struct forget *f, struct node *n, uint64_t size, uint64_t number)
 {
-	int rc = data_file(f, n);
+	int rc = forget_data_file(f, n);
 
 	if (!rc)
 		rc = pagefile_truncate(n->pf, size, number, forget_clock_ns());
 	if (rc)
 		return rc;
 	n->was_truncated = n->was_truncated || !size;
-	data_mark_sized(f, n, number);
-	data_touch(n);
+	forget_data_mark_sized(f, n, number);
+	forget_data_touch(n);
 	return 0;
 }
 
-int data_keep_times(struct forget *f, struct node *n)
+int forget_data_keep_times(struct forget *f, struct node *n)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, n->mtime };
 	int fd;
 
 	if (!n->times)
 		return 0;
-	fd = data_fd(f, n, true);
+	fd = forget_data_fd(f, n, true);
 	if (fd < 0)
 		return fd;
 	return futimens(fd, times) ? -errno : 0;
@@ -439,14 +439,14 @@ int data_keep_times(struct forget *f, struct node *n)
 
 static int write_times(struct forget *f, struct node *n)
 {
-	int rc = data_keep_times(f, n);
+	int rc = forget_data_keep_times(f, n);
 
 	if (!rc)
 		n->times = false;
 	return rc;
 }
 
-int data_sync(struct forget *f, struct node *n)
+int forget_data_sync(struct forget *f, struct node *n)
 {
 	int rc = 0;
 
@@ -456,21 +456,21 @@ int data_sync(struct forget *f, struct node *n)
 		rc = write_times(f, n);
 	if (!rc) {
 		n->was_truncated = false;
-		data_unmark_sized(f, n);
+		forget_data_unmark_sized(f, n);
 	}
-	data_trim(f, n);
+	forget_data_trim(f, n);
 	return rc;
 }
 
-int data_sync_size(struct forget *f, struct node *n)
+int forget_data_sync_size(struct forget *f, struct node *n)
 {
 	int rc = n->pf ? pagefile_sync_size(n->pf, !f->opts.profile->size_with_data) : 0;
 
 	if (!rc)
-		rc = data_keep_times(f, n);
+		rc = forget_data_keep_times(f, n);
 	if (!rc)
-		data_unmark_sized(f, n);
-	data_trim(f, n);
+		forget_data_unmark_sized(f, n);
+	forget_data_trim(f, n);
 	return rc;
 }
 
@@ -479,7 +479,7 @@ struct asking {
 	struct node *n;
 };
 
-bool data_range_needs_space(struct forget *f, struct node *n, const struct pagefile_risk *r)
+bool forget_data_range_needs_space(struct forget *f, struct node *n, const struct pagefile_risk *r)
 {
 	uint64_t end = min(r->offset + r->len, pagefile_size(n->pf));
 	struct file_ctx *x = n->file;
@@ -488,7 +488,7 @@ bool data_range_needs_space(struct forget *f, struct node *n, const struct pagef
 
 	if (r->offset >= x->solid && end <= x->solid_end)
 		return false;
-	fd = data_fd(f, n, false);
+	fd = forget_data_fd(f, n, false);
 	hole = fd < 0 ? -1 : lseek(fd, (off_t)r->offset, SEEK_HOLE);
 	if (hole < 0)
 		return true;
@@ -502,10 +502,10 @@ static int needs_metadata(void *ctx, const struct pagefile_risk *r)
 
 	if (r->kind != RISK_DATA)
 		return 1;
-	return !r->failed && data_range_needs_space(a->f, a->n, r);
+	return !r->failed && forget_data_range_needs_space(a->f, a->n, r);
 }
 
-bool data_needs_metadata(struct forget *f, struct node *n)
+bool forget_data_needs_metadata(struct forget *f, struct node *n)
 {
 	struct asking a = { f, n };
 
@@ -515,11 +515,11 @@ bool data_needs_metadata(struct forget *f, struct node *n)
 	       pagefile_risks(n->pf, needs_metadata, &a);
 }
 
-void data_drop(struct forget *f, struct node *n)
+void forget_data_drop(struct forget *f, struct node *n)
 {
 	if (n->pf)
 		pagefile_drop(n->pf);
-	data_unmark_sized(f, n);
+	forget_data_unmark_sized(f, n);
 	n->times = n->was_truncated = false;
 }
 
@@ -536,7 +536,7 @@ static bool is_removed(struct forget *f, struct node *n)
 	fd = unknown ? node_pin(f, n) : -1;
 	if (fd < 0)
 		return false;
-	unknown = !attr_links(n, fd, &links) && !links;
+	unknown = !forget_attr_links(n, fd, &links) && !links;
 	node_unpin(n);
 	return unknown;
 }
@@ -546,45 +546,45 @@ static bool is_removed(struct forget *f, struct node *n)
  * memory until then. If only a part of the metadata survives, it may come back empty, but with what
  * that part has: a size, or data that goes with it.
  */
-void data_forget_removed(struct forget *f, struct node *n)
+void forget_data_forget_removed(struct forget *f, struct node *n)
 {
 	auto_lock(&n->lock);
 	if (n->pf && !n->opens && !n->sized && !n->flush && is_removed(f, n)) {
-		data_drop(f, n);
-		data_idle(f, n);
+		forget_data_drop(f, n);
+		forget_data_idle(f, n);
 	}
 }
 
-void data_release(struct forget *f, struct node *n)
+void forget_data_release(struct forget *f, struct node *n)
 {
 	auto_lock(&n->lock);
-	data_free(f, n);
+	forget_data_free(f, n);
 	close_data(f, n);
 }
 
-void data_idle(struct forget *f, struct node *n)
+void forget_data_idle(struct forget *f, struct node *n)
 {
 	if (n->opens)
 		return;
 	if (n->gone) /* no name leads to it, before a power cut or after it */
-		data_unmark_sized(f, n);
+		forget_data_unmark_sized(f, n);
 	if (n->pf && pagefile_is_clean(n->pf) && !n->times)
-		data_free(f, n);
+		forget_data_free(f, n);
 	if (!n->pf && !n->data_users)
 		close_data(f, n);
-	data_trim(f, n);
+	forget_data_trim(f, n);
 }
 
-void data_let_go(struct forget *f, struct node *n)
+void forget_data_let_go(struct forget *f, struct node *n)
 {
 	auto_lock(&n->lock);
-	data_idle(f, n);
+	forget_data_idle(f, n);
 }
 
-int data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
-		       size_t len)
+int forget_data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
+			      size_t len)
 {
-	int rc = data_file(f, n);
+	int rc = forget_data_file(f, n);
 
 	return rc ? rc : pagefile_write_durable(n->pf, data, offset, len);
 }
@@ -592,13 +592,13 @@ int data_write_through(struct forget *f, struct node *n, const void *data, uint6
 static int64_t seek_below(void *ctx, uint64_t offset, int whence)
 {
 	struct file_ctx *x = ctx;
-	int fd = data_fd(x->f, x->n, false);
+	int fd = forget_data_fd(x->f, x->n, false);
 	off_t at = fd < 0 ? fd : lseek(fd, (off_t)offset, whence);
 
 	return fd < 0 ? fd : at < 0 ? -errno : at;
 }
 
-int64_t data_seek(struct forget *f, struct node *n, uint64_t offset, int whence)
+int64_t forget_data_seek(struct forget *f, struct node *n, uint64_t offset, int whence)
 {
 	struct file_ctx below = { .f = f, .n = n };
 

@@ -312,9 +312,9 @@ void node_path(struct forget *f, struct node *n, const char *name, struct strbuf
 
 /* ---- forget_fds.c ---- */
 
-int fds_init(struct forget *f, unsigned threads, struct err *err) must_check;
+int forget_fds_init(struct forget *f, unsigned threads, struct err *err) must_check;
 /* How many descriptors of nodes that give way there should be; and as many of data. */
-size_t fds_each_max(const struct forget *f);
+size_t forget_fds_each_max(const struct forget *f);
 /*
  * The purpose of one more descriptor that stays; the further down, the more must be left without
  * it.
@@ -326,11 +326,11 @@ enum fds_for {
 	FDS_LOST,	 /* the same, and not open */
 };
 /* Whether it may. The table lock must not be held; nor a node lock, unless `data_stays`. */
-bool fds_take(struct forget *f, enum fds_for what) must_check;
+bool forget_fds_take(struct forget *f, enum fds_for what) must_check;
 /* The answer to a request that gets no descriptor. */
-int fds_refuse(struct forget *f);
+int forget_fds_refuse(struct forget *f);
 /* Everything that can gives way. */
-void fds_prepare_cut(struct forget *f);
+void forget_fds_prepare_cut(struct forget *f);
 
 /* ---- forget_call.c: what every request does ---- */
 
@@ -381,18 +381,18 @@ uint64_t forget_clock_ns(void); /* since 1970 */
 
 /* ---- forget_trace.c ---- */
 
-int trace_open(struct forget *f, struct err *err) must_check;
-int trace_close(struct forget *f, struct err *err) must_check;
+int forget_trace_open(struct forget *f, struct err *err) must_check;
+int forget_trace_close(struct forget *f, struct err *err) must_check;
 /* Whether it belongs into the trace. */
-bool trace_wants(const struct call *c);
+bool forget_trace_wants(const struct call *c);
 /* Writes it down; with the trace lock. */
-void trace_call(struct call *c);
+void forget_trace_call(struct call *c);
 /* Something that is no call happened here. Takes the trace lock. */
-void trace_note(struct forget *f, const char *fmt, ...) printf_like(2, 3);
+void forget_trace_note(struct forget *f, const char *fmt, ...) printf_like(2, 3);
 /* The events that are gathered go to the file. Takes the trace lock. */
-void trace_hand_over(struct forget *f);
+void forget_trace_hand_over(struct forget *f);
 /* The event of its making will say where it is. */
-void trace_made(struct forget *f, struct node *n);
+void forget_trace_made(struct forget *f, struct node *n);
 
 /* ---- forget_attr.c ---- */
 
@@ -409,21 +409,21 @@ static inline void stash_change_end(struct node *n, int more)
 }
 
 /* How long the kernel may keep them. */
-double attr_keep_s(const struct stat *st);
+double forget_attr_keep_s(const struct stat *st);
 /* Whether a user who is alone may do this. */
-int attr_allowed(struct forget *f, struct node *n, int mask) must_check;
+int forget_attr_allowed(struct forget *f, struct node *n, int mask) must_check;
 void forget_on_access(fuse_req_t req, fuse_ino_t ino, int mask);
 /*
  * The set-id bits of a file that a write takes away; beside the mode's bits there are capabilities.
  */
 enum { SETID_CAPABILITY = 1 << 16 };
-unsigned attr_setid(int fd, const struct stat *st);
+unsigned forget_attr_setid(int fd, const struct stat *st);
 /* Writing to a file, or shortening it, takes set-id bits away. */
-void attr_drop_setid(struct call *c, struct node *n);
+void forget_attr_drop_setid(struct call *c, struct node *n);
 /* How many names of it an application sees; `fd` is its descriptor. 0 or a negated errno. */
-int attr_links(struct node *n, int fd, nlink_t *links) must_check;
+int forget_attr_links(struct node *n, int fd, nlink_t *links) must_check;
 /* From ROOT's values to ours. */
-void attr_overlay(struct forget *f, struct node *n, struct stat *st);
+void forget_attr_overlay(struct forget *f, struct node *n, struct stat *st);
 void forget_on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void forget_on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
 		       struct fuse_file_info *fi);
@@ -447,8 +447,8 @@ struct making {
  * With the names lock. Gives 0, or the descriptor of a file that was opened, and the entry; or
  * -errno.
  */
-int make_locked(struct call *c, struct node *p, int dir, const char *name, const struct making *m,
-		struct fuse_entry_param *e) must_check;
+int forget_make_locked(struct call *c, struct node *p, int dir, const char *name,
+		       const struct making *m, struct fuse_entry_param *e) must_check;
 void forget_on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void forget_on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n);
 void forget_on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *v);
@@ -470,14 +470,14 @@ void forget_on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 /* ---- forget_remake.c: directories that were removed ---- */
 
 /* Writes down what the directory looks like, for the undo; the caller frees its value. */
-int remake_note(int fd, struct undo *u) must_check;
+int forget_remake_note(int fd, struct undo *u) must_check;
 /* Makes it, also if it is there already. Gives a descriptor (O_PATH), or -errno. */
-int remake(const struct undo *u, int dir, const char *name) must_check;
+int forget_remake(const struct undo *u, int dir, const char *name) must_check;
 
 /* ---- forget_dir.c ---- */
 
 /* After a crash there is no request that closes what is open. */
-void dir_release_all(struct forget *f);
+void forget_dir_release_all(struct forget *f);
 void forget_on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void forget_on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		       struct fuse_file_info *fi);
@@ -485,11 +485,11 @@ void forget_on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 			   struct fuse_file_info *fi);
 void forget_on_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 /* Hidden from the mount: the stash. */
-bool name_is_hidden(const struct forget *f, const struct node *parent, const char *name);
+bool forget_name_is_hidden(const struct forget *f, const struct node *parent, const char *name);
 
 /* The answer to lookup, creation and readdirplus. Takes one of nlookup. */
-int entry_lookup(struct forget *f, struct node *parent, int dir, const char *name,
-		 struct fuse_entry_param *e) must_check;
+int forget_entry_lookup(struct forget *f, struct node *parent, int dir, const char *name,
+			struct fuse_entry_param *e) must_check;
 
 /* ---- forget_data.c ---- */
 
@@ -506,9 +506,9 @@ void forget_on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence,
 		     struct fuse_file_info *fi);
 
 /* Whether the kernel needs not to tell when a descriptor is closed. */
-bool data_noflush(struct forget *f, const struct fuse_file_info *fi);
+bool forget_data_noflush(struct forget *f, const struct fuse_file_info *fi);
 /* Takes the node lock. The descriptor of a file that was just made, or -1, is taken. */
-void data_open_created(struct forget *f, struct node *n, int fd);
+void forget_data_open_created(struct forget *f, struct node *n, int fd);
 
 /* ---- forget_file.c; the node lock is held for all of these ---- */
 
@@ -517,55 +517,56 @@ void data_open_created(struct forget *f, struct node *n, int fd);
  * time keeps the descriptor: so the file is opened for writing when the application opens it, whose
  * mode may change later.
  */
-int data_fd(struct forget *f, struct node *n, bool write) must_check;
+int forget_data_fd(struct forget *f, struct node *n, bool write) must_check;
 /* When descriptors run short, a file has one only while it is used. */
-void data_trim(struct forget *f, struct node *n);
+void forget_data_trim(struct forget *f, struct node *n);
 /* Closes data that is not being used; takes the table lock, and no node lock may be held. */
-void data_close_idle(struct forget *f);
+void forget_data_close_idle(struct forget *f);
 /* Makes `pf`. */
-int data_file(struct forget *f, struct node *n) must_check;
+int forget_data_file(struct forget *f, struct node *n) must_check;
 /* Frees the data in memory. */
-void data_free(struct forget *f, struct node *n);
-int data_truncate(struct forget *f, struct node *n, uint64_t size, uint64_t number) must_check;
+void forget_data_free(struct forget *f, struct node *n);
+int forget_data_truncate(struct forget *f, struct node *n, uint64_t size, uint64_t number)
+	must_check;
 /* Metadata that becomes durable will include its size, which operation `number` changed. */
-void data_mark_sized(struct forget *f, struct node *n, uint64_t number);
+void forget_data_mark_sized(struct forget *f, struct node *n, uint64_t number);
 /* The node is durable, or not needed. The caller has a reference. */
-void data_unmark_sized(struct forget *f, struct node *n);
-void data_touch(struct node *n); /* sets the times to now */
+void forget_data_unmark_sized(struct forget *f, struct node *n);
+void forget_data_touch(struct node *n); /* sets the times to now */
 /* Writing to ROOT's file, or resizing it, changed its time; what was set counts. */
-int data_keep_times(struct forget *f, struct node *n) must_check;
+int forget_data_keep_times(struct forget *f, struct node *n) must_check;
 /* Makes the content durable, with its times. */
-int data_sync(struct forget *f, struct node *n) must_check;
+int forget_data_sync(struct forget *f, struct node *n) must_check;
 /* Makes durable what metadata includes of it: a size that was set, holes; not the content. */
-int data_sync_size(struct forget *f, struct node *n) must_check;
-bool data_is_dirty(const struct node *n);
+int forget_data_sync_size(struct forget *f, struct node *n) must_check;
+bool forget_data_is_dirty(const struct node *n);
 /* A sync of its data needs new metadata: a size, or space where there was none. */
-bool data_needs_metadata(struct forget *f, struct node *n);
+bool forget_data_needs_metadata(struct forget *f, struct node *n);
 /* Whether ROOT's file has a hole where these bytes are, or ends before them. */
-bool data_range_needs_space(struct forget *f, struct node *n, const struct pagefile_risk *r);
+bool forget_data_range_needs_space(struct forget *f, struct node *n, const struct pagefile_risk *r);
 /* Loses the data that is not durable. */
-void data_drop(struct forget *f, struct node *n);
+void forget_data_drop(struct forget *f, struct node *n);
 /*
  * Forgets a node that was made and removed, neither of which is durable: no name leads to it any
  * more.
  */
-void data_forget_removed(struct forget *f, struct node *n);
+void forget_data_forget_removed(struct forget *f, struct node *n);
 /* If the file is not open: closes what is not needed any more. */
-void data_idle(struct forget *f, struct node *n);
+void forget_data_idle(struct forget *f, struct node *n);
 /* The same; takes the node lock. */
-void data_let_go(struct forget *f, struct node *n);
+void forget_data_let_go(struct forget *f, struct node *n);
 /* Writes what a torn write left straight to ROOT. */
-int data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
-		       size_t len) must_check;
+int forget_data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
+			      size_t len) must_check;
 /* As lseek with SEEK_DATA and SEEK_HOLE. */
-int64_t data_seek(struct forget *f, struct node *n, uint64_t offset, int whence) must_check;
+int64_t forget_data_seek(struct forget *f, struct node *n, uint64_t offset, int whence) must_check;
 /* Takes the node lock; the node must be out of use. */
-void data_release(struct forget *f, struct node *n);
+void forget_data_release(struct forget *f, struct node *n);
 /*
  * A walk over every node that has data in memory, and over those whose size waits for metadata.
  * Each has a reference until the next is asked for; a walk goes to its end:
  *
- *	auto_vec struct node_walk walk = data_dirty_nodes(f);
+ *	auto_vec struct node_walk walk = forget_data_dirty_nodes(f);
  *	for (struct node *n; (n = node_next(&walk));) ...
  */
 struct node_walk {
@@ -574,8 +575,8 @@ struct node_walk {
 	struct node *at;
 	struct forget *f;
 };
-struct node_walk data_dirty_nodes(struct forget *f);
-struct node_walk data_sized_nodes(struct forget *f);
+struct node_walk forget_data_dirty_nodes(struct forget *f);
+struct node_walk forget_data_sized_nodes(struct forget *f);
 struct node *node_next(struct node_walk *w);
 
 /* ---- forget_sync.c ---- */
@@ -583,19 +584,19 @@ struct node *node_next(struct node_walk *w);
 void forget_on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void forget_on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 /* The data of a sync, and then what the log says; the gate is held. */
-int data_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
-int dir_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
+int forget_data_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
+int forget_dir_sync_node(struct forget *f, struct node *n, bool data_only) must_check;
 /*
  * Makes a file's content durable; takes its lock. If ROOT is full, files that the log holds are
  * freed.
  */
-int data_sync_freeing(struct forget *f, struct node *n) must_check;
+int forget_data_sync_freeing(struct forget *f, struct node *n) must_check;
 /* Sizes become durable as metadata does. A size that cannot be written waits on. */
-int data_sync_sizes(struct forget *f) must_check;
+int forget_data_sync_sizes(struct forget *f) must_check;
 
 /* ---- forget_log.c: the log of what waits, and its journal; with the names lock ---- */
 
-static inline bool log_waits(const struct forget *f, const struct node *n)
+static inline bool forget_log_waits(const struct forget *f, const struct node *n)
 {
 	return f->log && n->dev == f->dev;
 }
@@ -623,28 +624,28 @@ static inline void names_leave_(struct forget *const *f)
 	auto_call(names_leave_)                                                                    \
 		__attribute__((unused)) struct forget *const names_of_ = names_enter_(f)
 /* Before the operation: it is in the journal. Gives its number, or -errno. */
-int log_intend(struct forget *f, struct undo *u) must_check;
+int forget_log_intend(struct forget *f, struct undo *u) must_check;
 /* The operation failed, and did nothing. */
-void log_cancel(struct forget *f, struct undo *u);
+void forget_log_cancel(struct forget *f, struct undo *u);
 /* The operation is done: `u` is copied to the heap, with references to the nodes, and waits. */
-void log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint64_t number);
+void forget_log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint64_t number);
 /* fsync of a node; its data is durable already. If it fails, nothing more is durable than was. */
-int log_sync(struct forget *f, struct node *n, bool data_only, bool had_data) must_check;
+int forget_log_sync(struct forget *f, struct node *n, bool data_only, bool had_data) must_check;
 /* If it fails, some of it may be durable, in order. */
-int log_sync_all(struct forget *f) must_check;
+int forget_log_sync_all(struct forget *f) must_check;
 /* ROOT is full. 0: something became durable, so the files that it removed are gone: try again. */
-int log_make_room(struct forget *f) must_check;
+int forget_log_make_room(struct forget *f) must_check;
 /*
  * Loses what waits; `keep` as in pending.h. If it fails, it stopped half way: then the mount has to
  * end, and the next one does the rest.
  */
-int log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *op), void *ctx,
-	    struct told_list *told) must_check;
-int log_open(struct forget *f, struct err *err) must_check;
-void log_close(struct forget *f);
-void stash_name(uint64_t seq, char out[32]);
+int forget_log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *op),
+		   void *ctx, struct told_list *told) must_check;
+int forget_log_open(struct forget *f, struct err *err) must_check;
+void forget_log_close(struct forget *f);
+void forget_stash_name(uint64_t seq, char out[32]);
 /* Makes the stash, if it is not there yet. */
-int stash_open(struct forget *f, struct err *err) must_check;
+int forget_stash_open(struct forget *f, struct err *err) must_check;
 
 /* ---- forget_undo.c ---- */
 
@@ -664,19 +665,19 @@ void undo_release(struct undo *u);
 
 /* Where each inode of a tree is, kept up to date while it is undone. */
 struct recover_places;
-struct recover_places *places_new(int root);
-void places_free(struct recover_places *p);
-void places_add(struct recover_places *p, uint64_t ino, uint64_t dir, const char *name);
-struct undo_place *places_undo(struct recover_places *p, int stash, bool copy);
-void places_set_root(struct recover_places *p, uint64_t ino);
+struct recover_places *recover_places_new(int root);
+void recover_places_free(struct recover_places *p);
+void recover_places_add(struct recover_places *p, uint64_t ino, uint64_t dir, const char *name);
+struct undo_place *recover_places_undo(struct recover_places *p, int stash, bool copy);
+void recover_places_set_root(struct recover_places *p, uint64_t ino);
 /* Checks that no other user can have put anything there. */
-int stash_check(int stash, const char *root, struct err *err) must_check;
+int forget_stash_check(int stash, const char *root, struct err *err) must_check;
 /* With the lock of ROOT held. 1: something was undone. */
-int recover_locked(int root_fd, const char *root, struct err *err) must_check;
+int forget_recover_locked(int root_fd, const char *root, struct err *err) must_check;
 /* -EBUSY with a sentence if another process has it. */
-int root_lock(int root_fd, const char *root, bool wait, struct err *err) must_check;
+int forget_root_lock(int root_fd, const char *root, bool wait, struct err *err) must_check;
 /* Removes what is below `name`, and it. */
-int remove_tree(int dir, const char *name) must_check;
+int forget_remove_tree(int dir, const char *name) must_check;
 
 /* ---- forget_lose.c ---- */
 
@@ -688,7 +689,7 @@ enum lose_end { LOSE_GO_ON, LOSE_AND_END };
  */
 void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 		 struct told_list *told);
-/* The same, and what was at risk, as report_risks() says it; either may be NULL. */
+/* The same, and what was at risk, as forget_report_risks() says it; either may be NULL. */
 void forget_lose_telling(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 			 struct told_list *told, struct strbuf *text, struct strbuf *json);
 /*
@@ -706,8 +707,8 @@ void told_add(struct forget *f, struct told_list *told, struct node *n, const ch
  * Whether a waiting operation is about what matches: a file's attributes, or one of the names, for
  * which `named` says it. With the names lock.
  */
-bool waits_for(struct forget *f, const struct pending_op *op, const struct path_match *m,
-	       bool (*named)(const struct path_match *m, const char *path));
+bool forget_waits_for(struct forget *f, const struct pending_op *op, const struct path_match *m,
+		      bool (*named)(const struct path_match *m, const char *path));
 /* Everything that the kernel knows. */
 void told_all(struct forget *f, struct told_list *told);
 /* Makes everything durable; the gate is held. */
@@ -730,33 +731,34 @@ void forget_stop(struct forget *f);
 /* ---- forget_report.c ---- */
 
 /* Says what is at risk, in words, a line each. */
-void report_risks(struct forget *f, struct strbuf *text, struct strbuf *json);
+void forget_report_risks(struct forget *f, struct strbuf *text, struct strbuf *json);
 /* The answer of a command that is done; either may be NULL. */
-void report_say(struct strbuf *text, struct strbuf *json, const char *sentence);
+void forget_report_say(struct strbuf *text, struct strbuf *json, const char *sentence);
 
 /* ---- forget_durable.c ---- */
 
-int durable_all(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
+int forget_durable_all(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
 	must_check;
 /* Does what a FAULT_SYNC says, at once. */
-int durable_some(struct forget *f, const struct fault *some, struct strbuf *text,
-		 struct strbuf *json, struct err *err) must_check;
+int forget_durable_some(struct forget *f, const struct fault *some, struct strbuf *text,
+			struct strbuf *json, struct err *err) must_check;
 /* Whether anything in ROOT has a path that matches; true as well if there is too much to look at.
  */
-bool root_has_match(struct forget *f, const struct path_match *m);
+bool forget_root_has_match(struct forget *f, const struct path_match *m);
 
 /* ---- forget_snapshot.c ---- */
 
-int snapshot_take(struct forget *f, const char *name, struct err *err) must_check;
-int snapshot_rollback(struct forget *f, const char *name, struct told_list *told, struct err *err)
-	must_check;
+int forget_snapshot_take(struct forget *f, const char *name, struct err *err) must_check;
+int forget_snapshot_rollback(struct forget *f, const char *name, struct told_list *told,
+			     struct err *err) must_check;
 /*
  * Finishes the rollback at which a server was killed. 1: there was something to do, and it is done.
  */
-int snapshot_finish_rollback(int root_fd, int stash, const char *root, struct err *err) must_check;
-/* Removes it. */
-int snapshot_drop(struct forget *f, const char *name, struct err *err) must_check;
-int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
+int forget_snapshot_finish_rollback(int root_fd, int stash, const char *root, struct err *err)
 	must_check;
+/* Removes it. */
+int forget_snapshot_drop(struct forget *f, const char *name, struct err *err) must_check;
+int forget_snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json,
+			 struct err *err) must_check;
 
 #endif

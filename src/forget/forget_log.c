@@ -202,19 +202,19 @@ static int intend(struct forget *f, struct undo *u)
 	return journal_write(f);
 }
 
-int log_intend(struct forget *f, struct undo *u)
+int forget_log_intend(struct forget *f, struct undo *u)
 {
 	int rc;
 
 	u->seq = ++f->seq;
 	rc = intend(f, u);
-	if (is_full(rc) && pending_count(f->log) && !log_make_room(f))
+	if (is_full(rc) && pending_count(f->log) && !forget_log_make_room(f))
 		rc = intend(f, u);
 	return rc;
 }
 
 /* The record is the last: the lock was not given away since. */
-void log_cancel(struct forget *f, struct undo *u)
+void forget_log_cancel(struct forget *f, struct undo *u)
 {
 	int rc = journal_cut(f, u->at);
 
@@ -234,7 +234,7 @@ static char *copy(const char *s)
 	return s ? xstrdup(s) : NULL;
 }
 
-void log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint64_t number)
+void forget_log_add(struct forget *f, struct undo *u, struct node *const nodes[4], uint64_t number)
 {
 	struct undo *kept = xmalloc(sizeof(*kept));
 	struct pending_op op;
@@ -301,7 +301,7 @@ static int order_data(struct forget *f, const struct undo *u)
 	    !f->opts.profile->replace_orders_data)
 		return 0;
 	pthread_mutex_lock(&n->lock);
-	rc = data_sync(f, n);
+	rc = forget_data_sync(f, n);
 	pthread_mutex_unlock(&n->lock);
 	if (rc)
 		forget_log(f,
@@ -318,7 +318,7 @@ static bool lose_name(struct forget *f, struct node *n)
 
 	auto_lock(&n->lock);
 	if (!n->opens)
-		data_unmark_sized(f, n);
+		forget_data_unmark_sized(f, n);
 	return kept;
 }
 
@@ -341,7 +341,7 @@ static void leave_stash(struct forget *f, const struct undo *u)
 
 	if (!u->stashed)
 		return;
-	stash_name(u->seq, name);
+	forget_stash_name(u->seq, name);
 	if (n && (S_ISDIR(n->type) ||
 		  (!fstatat(f->stash_fd, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_nlink <= 1)))
 		kept = lose_name(f, n);
@@ -461,14 +461,14 @@ static int log_commit(struct forget *f, enum commit_how how, uint64_t limit)
 	return rc;
 }
 
-int log_sync(struct forget *f, struct node *n, bool data_only, bool had_data)
+int forget_log_sync(struct forget *f, struct node *n, bool data_only, bool had_data)
 {
 	bool is_dir = S_ISDIR(n->type);
 	enum profile_sync how = is_dir ? f->opts.profile->dir : f->opts.profile->file;
 	int rc = 0;
 
 	if (how == PROFILE_ALL && pending_commits(f->log, n->ino, is_dir, data_only, had_data))
-		rc = data_sync_sizes(f);
+		rc = forget_data_sync_sizes(f);
 	if (rc)
 		return rc;
 	pending_choose_sync(f->log, n->ino, is_dir, data_only, had_data);
@@ -486,19 +486,19 @@ static uint64_t first_size(struct forget *f)
 	return first;
 }
 
-int log_sync_all(struct forget *f)
+int forget_log_sync_all(struct forget *f)
 {
-	int rc = data_sync_sizes(f), one;
+	int rc = forget_data_sync_sizes(f), one;
 
 	pending_choose_all(f->log);
 	one = log_commit(f, COMMIT_WHAT_CAN_BE, rc ? first_size(f) : NO_LIMIT);
 	return rc ? rc : one;
 }
 
-int log_make_room(struct forget *f)
+int forget_log_make_room(struct forget *f)
 {
 	size_t before = pending_count(f->log);
-	int rc = log_sync_all(f);
+	int rc = forget_log_sync_all(f);
 
 	if (pending_count(f->log) == before)
 		return rc ? rc : -ENOSPC;
@@ -650,8 +650,8 @@ static void commit_kept(struct forget *f, bool (*keep)(void *ctx, const struct p
 	settled_release(f, &s);
 }
 
-int log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *op), void *ctx,
-	    struct told_list *told)
+int forget_log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *op),
+		   void *ctx, struct told_list *told)
 {
 	struct live_place l = {
 		.place = { .stash = f->stash_fd,
@@ -662,7 +662,7 @@ int log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *o
 		.told = told,
 	};
 
-	fds_prepare_cut(f);
+	forget_fds_prepare_cut(f);
 	if (keep)
 		commit_kept(f, keep, ctx);
 	pending_undo_all(f->log, undo_one, &l);
@@ -678,7 +678,7 @@ int log_cut(struct forget *f, bool (*keep)(void *ctx, const struct pending_op *o
 
 /* ---- the stash ---- */
 
-int log_open(struct forget *f, struct err *err)
+int forget_log_open(struct forget *f, struct err *err)
 {
 	if (!f->opts.profile->metadata)
 		return 0;
@@ -693,7 +693,7 @@ int log_open(struct forget *f, struct err *err)
 	return 0;
 }
 
-void log_close(struct forget *f)
+void forget_log_close(struct forget *f)
 {
 	if (f->log) {
 		pending_free(f->log);

@@ -90,7 +90,7 @@ static int collect_pages(void *ctx, const struct pagefile_risk *r)
 		w->other = true;
 		return 0;
 	}
-	space = w->ask_space && data_range_needs_space(w->f, w->n, r);
+	space = w->ask_space && forget_data_range_needs_space(w->f, w->n, r);
 	for (uint64_t p = r->offset / w->page_size; p * w->page_size < r->offset + r->len; p++) {
 		if (w->pages.n && vec_last(&w->pages).index == p) {
 			struct walked_page *last = &vec_last(&w->pages);
@@ -155,12 +155,12 @@ static bool is_meant(struct forget *f, const struct fault *fault, struct node *o
 	if (fault->file.kind == PATH_ANY)
 		return n == own || !own;
 	node_path(f, n, NULL, &path);
-	return path_matches(&fault->file, strbuf_str(&path));
+	return inject_path_matches(&fault->file, strbuf_str(&path));
 }
 
 int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fault)
 {
-	auto_vec struct node_walk nodes = data_dirty_nodes(f);
+	auto_vec struct node_walk nodes = forget_data_dirty_nodes(f);
 	int rc = 0, one;
 
 	for (struct node *n; (n = node_next(&nodes));) {
@@ -173,9 +173,9 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 						&(struct page_choice){ fault_wants, (void *)fault,
 								       false, UINT64_MAX });
 			if (!one)
-				one = data_keep_times(f, n);
+				one = forget_data_keep_times(f, n);
 		} else {
-			one = fault->others ? data_sync(f, n) : 0;
+			one = fault->others ? forget_data_sync(f, n) : 0;
 		}
 		pthread_mutex_unlock(&n->lock);
 		rc = rc ? rc : one;
@@ -185,7 +185,7 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 
 uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
 {
-	auto_vec struct node_walk nodes = data_dirty_nodes(f);
+	auto_vec struct node_walk nodes = forget_data_dirty_nodes(f);
 	uint64_t most = 0;
 
 	for (struct node *n; (n = node_next(&nodes));) {
@@ -210,13 +210,13 @@ static bool is_found(struct node *n)
 
 int forget_sync_all(struct forget *f)
 {
-	auto_vec struct node_walk nodes = data_dirty_nodes(f);
+	auto_vec struct node_walk nodes = forget_data_dirty_nodes(f);
 	int rc = 0;
 
 	for (struct node *n; (n = node_next(&nodes));) {
-		int one = is_found(n) ? data_sync_freeing(f, n) : 0;
+		int one = is_found(n) ? forget_data_sync_freeing(f, n) : 0;
 
-		data_let_go(f, n);
+		forget_data_let_go(f, n);
 		if (one) {
 			auto_strbuf path = STRBUF_INIT;
 
@@ -230,7 +230,7 @@ int forget_sync_all(struct forget *f)
 		int one;
 
 		names_lock(f);
-		one = log_sync_all(f);
+		one = forget_log_sync_all(f);
 		names_unlock(f);
 		rc = rc ? rc : one;
 	}
@@ -252,8 +252,8 @@ struct survival {
 	uint64_t until;
 };
 
-bool waits_for(struct forget *f, const struct pending_op *op, const struct path_match *m,
-	       bool (*named)(const struct path_match *m, const char *path))
+bool forget_waits_for(struct forget *f, const struct pending_op *op, const struct path_match *m,
+		      bool (*named)(const struct path_match *m, const char *path))
 {
 	const struct undo *u = op->undo;
 	bool two = op->kind == PENDING_RENAME || op->kind == PENDING_SWAP, yes = false;
@@ -262,7 +262,7 @@ bool waits_for(struct forget *f, const struct pending_op *op, const struct path_
 		auto_strbuf path = STRBUF_INIT;
 
 		node_path(f, u->nodes[2], NULL, &path);
-		return path_matches(m, strbuf_str(&path));
+		return inject_path_matches(m, strbuf_str(&path));
 	}
 	for (int slot = 0; !yes && slot <= two; slot++) {
 		struct node *dir = node_find(f, f->dev, op->slot[slot].dir);
@@ -286,7 +286,7 @@ static bool survives(void *ctx, const struct pending_op *op)
 		return rng_below(&s->rng, 2);
 	if (s->fault->survive != FAULT_SURVIVE_LISTED)
 		return false;
-	bool yes = waits_for(s->f, op, &s->fault->survivors, path_matches);
+	bool yes = forget_waits_for(s->f, op, &s->fault->survivors, inject_path_matches);
 
 	s->matched |= yes;
 	return yes;
@@ -311,7 +311,7 @@ static bool size_survives(struct survival *s, struct node *n)
 	if (s->fault->survive != FAULT_SURVIVE_LISTED)
 		return s->fault->survive == FAULT_SURVIVE_RANDOM && rng_below(&s->rng, 2);
 	node_path(s->f, n, NULL, &path);
-	yes = path_matches(&s->fault->survivors, strbuf_str(&path));
+	yes = inject_path_matches(&s->fault->survivors, strbuf_str(&path));
 	s->matched |= yes;
 	return yes;
 }
@@ -337,14 +337,14 @@ static void take_whole_sizes(struct survival *s)
 static void sync_surviving_sizes(struct survival *s)
 {
 	struct forget *f = s->f;
-	auto_vec struct node_walk list = data_sized_nodes(f);
+	auto_vec struct node_walk list = forget_data_sized_nodes(f);
 
 	for (struct node *n; (n = node_next(&list));) {
 		int rc = 0;
 
 		pthread_mutex_lock(&n->lock);
 		if (n->size_first <= s->until)
-			rc = n->flush ? data_sync(f, n) : data_sync_size(f, n);
+			rc = n->flush ? forget_data_sync(f, n) : forget_data_sync_size(f, n);
 		pthread_mutex_unlock(&n->lock);
 		if (rc)
 			forget_log(f,
@@ -384,21 +384,21 @@ static void lose_data(struct survival *s, struct told_list *told)
 	enum fault_survive how = s->fault ? s->fault->survive : FAULT_SURVIVE_NONE;
 	struct page_choice some = { chance, &s->rng, s->f->opts.profile->in_order, s->until };
 	struct forget *f = s->f;
-	auto_vec struct node_walk nodes = data_dirty_nodes(f);
+	auto_vec struct node_walk nodes = forget_data_dirty_nodes(f);
 
 	for (struct node *n; (n = node_next(&nodes));) {
 		int rc = 0;
 
 		pthread_mutex_lock(&n->lock);
 		if (how == FAULT_SURVIVE_DATA)
-			rc = data_sync(f, n);
+			rc = forget_data_sync(f, n);
 		else if (how == FAULT_SURVIVE_RANDOM)
 			rc = sync_some(f, n, &some);
 		if (rc)
 			forget_log(f, "inode %llu: what should survive could not be written: %s",
 				   llu(n->ino), strerror(-rc));
-		data_drop(f, n);
-		data_idle(f, n);
+		forget_data_drop(f, n);
+		forget_data_idle(f, n);
 		pthread_mutex_unlock(&n->lock);
 		told_add(f, told, n, NULL);
 	}
@@ -411,8 +411,8 @@ static void log_risks(struct forget *f, const char *why, bool ends, struct strbu
 
 	forget_log(f, "power cut %s: what is not durable is lost%s", why,
 		   ends ? ", and the mount ends" : "");
-	trace_note(f, "power cut %s%s", why, ends ? ", and the mount ends" : "");
-	report_risks(f, &text, json);
+	forget_trace_note(f, "power cut %s%s", why, ends ? ", and the mount ends" : "");
+	forget_report_risks(f, &text, json);
 	if (told)
 		strbuf_adds(told, strbuf_str(&text));
 	/* All of them at once, and not one by one: there may be as many as pages. */
@@ -434,11 +434,11 @@ static int lose_metadata(struct survival *s, struct told_list *told)
 		return 0;
 	auto_names(f);
 	if (how == FAULT_SURVIVE_NONE || how == FAULT_SURVIVE_DATA)
-		return log_cut(f, NULL, NULL, told);
+		return forget_log_cut(f, NULL, NULL, told);
 	if (!f->opts.profile->in_order)
-		return log_cut(f, survives, s, told);
+		return forget_log_cut(f, survives, s, told);
 	survive_in_order(s);
-	return log_cut(f, is_until, s, told);
+	return forget_log_cut(f, is_until, s, told);
 }
 
 /* The gate is held alone. */
@@ -511,7 +511,7 @@ void forget_give_up(struct forget *f)
 	if (!pending_count(f->log))
 		return;
 	forget_log(f, "names and attributes that cannot be made durable are taken back");
-	if (log_cut(f, NULL, NULL, NULL))
+	if (forget_log_cut(f, NULL, NULL, NULL))
 		forget_log(f, "which stopped half way: the next mount of %s finishes it",
 			   f->root_path);
 }
@@ -526,7 +526,7 @@ struct tearing {
 static void write_part(void *ctx, uint64_t at, uint64_t len)
 {
 	struct tearing *t = ctx;
-	int rc = data_write_through(t->f, t->n, t->data + at, t->offset + at, (size_t)len);
+	int rc = forget_data_write_through(t->f, t->n, t->data + at, t->offset + at, (size_t)len);
 
 	forget_log(t->f, "  durable: %llu bytes at %llu%s%s", llu(len), llu(t->offset + at),
 		   rc ? ", which failed: " : "", rc ? strerror(-rc) : "");

@@ -87,11 +87,11 @@ static int clear_away(const struct guardian_task *t, int root_at)
 	auto_fd fd = openat(root_at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct forget *f = t->ctx;
 	struct err err = ERR_INIT;
-	int rc = fd < 0 ? -errno : root_lock(fd, f->root_path, true, &err);
+	int rc = fd < 0 ? -errno : forget_root_lock(fd, f->root_path, true, &err);
 
 	guardian_unmount(t->mnt);
 	/* After an error the next mount says what is wrong. */
-	return rc ? rc : min(recover_locked(fd, f->root_path, &err), 0);
+	return rc ? rc : min(forget_recover_locked(fd, f->root_path, &err), 0);
 }
 
 static int start_guardian(struct forget *f, struct err *err)
@@ -206,7 +206,7 @@ static int no_stash(const char *root, int rc, struct err *err)
 	return err_set(err, rc, "cannot make %s/" STASH_NAME ": %m", root);
 }
 
-int stash_open(struct forget *f, struct err *err)
+int forget_stash_open(struct forget *f, struct err *err)
 {
 	if (f->stash_fd >= 0)
 		return 0;
@@ -216,7 +216,7 @@ int stash_open(struct forget *f, struct err *err)
 		openat(f->root_fd, STASH_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (f->stash_fd < 0)
 		return err_set(err, -errno, "cannot open %s/" STASH_NAME ": %m", f->root_path);
-	return stash_check(f->stash_fd, f->root_path, err);
+	return forget_stash_check(f->stash_fd, f->root_path, err);
 }
 
 /* Whether inodes can be opened without a name here: it needs a privilege and the file system. */
@@ -241,10 +241,10 @@ static int open_root(struct forget *f, struct err *err)
 	f->root_fd = open(f->root_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (f->root_fd < 0 || fstat(f->root_fd, &st))
 		return err_set(err, -errno, "cannot open %s: %m", f->root_path);
-	rc = root_lock(f->root_fd, f->root_path, true, err);
+	rc = forget_root_lock(f->root_fd, f->root_path, true, err);
 	if (rc)
 		return rc;
-	rc = recover_locked(f->root_fd, f->root_path, err);
+	rc = forget_recover_locked(f->root_fd, f->root_path, err);
 	if (rc < 0)
 		return rc;
 	if (rc)
@@ -259,7 +259,7 @@ static int open_root(struct forget *f, struct err *err)
 		return err_set(err, -errno, "cannot open %s: %m", f->root_path);
 	/* There may be snapshots of an earlier mount. */
 	if (f->opts.profile->metadata || !faccessat(f->root_fd, STASH_NAME, F_OK, 0))
-		rc = stash_open(f, err);
+		rc = forget_stash_open(f, err);
 	return min(rc, 0);
 }
 
@@ -315,15 +315,15 @@ static int mount_all(struct forget *f, struct err *err)
 	f->mnt_path = f->root_path ? full_path(f->opts.mnt, err) : NULL;
 	if (!f->mnt_path)
 		return err->code;
-	rc = fds_init(f, f->opts.threads ? f->opts.threads : MAX_THREADS, err);
+	rc = forget_fds_init(f, f->opts.threads ? f->opts.threads : MAX_THREADS, err);
 	if (!rc)
 		rc = open_root(f, err);
 	if (!rc)
 		rc = pagecache_new(&f->opts.cache, &f->cache, err);
 	if (!rc)
-		rc = log_open(f, err);
+		rc = forget_log_open(f, err);
 	if (!rc)
-		rc = trace_open(f, err);
+		rc = forget_trace_open(f, err);
 	if (!rc)
 		rc = start_guardian(f, err);
 	return rc ? rc : mount_session(f, err);
@@ -448,7 +448,7 @@ static void *tick(void *arg)
 		until.tv_sec++;
 		pthread_cond_timedwait(&f->wait_cond, &f->wait_lock, &until);
 		pthread_mutex_unlock(&f->wait_lock);
-		trace_hand_over(f);
+		forget_trace_hand_over(f);
 		ended = ended || end_without_root(f);
 		moved = moved || say_if_moved(f);
 		pthread_mutex_lock(&f->wait_lock);
@@ -505,7 +505,7 @@ int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 	if (f->session.mounted)
 		fuse_session_unmount(f->session.se);
 	f->session.mounted = false;
-	rc = trace_close(f, err);
+	rc = forget_trace_close(f, err);
 	if (!rc && sync)
 		rc = err_set(err, sync, "not everything could be written to %s: %s", f->root_path,
 			     strerror(-sync));
@@ -530,8 +530,8 @@ void forget_free(struct forget *f)
 	session_close(&f->session);
 	trace_writer_free(f->trace);
 	leave_root(f);
-	log_close(f);
-	dir_release_all(f);
+	forget_log_close(f);
+	forget_dir_release_all(f);
 	node_table_release(f);
 	pagecache_free(f->cache);
 	guardian_dismiss(&f->guardian);

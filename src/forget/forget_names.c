@@ -18,7 +18,7 @@ static int make_one(fuse_req_t req, int dir, const char *name, const struct maki
 {
 	int rc;
 
-	caller_enter(req);
+	forget_caller_enter(req);
 	if (m->target)
 		rc = result(symlinkat(m->target, dir, name));
 	else if (S_ISDIR(m->mode))
@@ -28,7 +28,7 @@ static int make_one(fuse_req_t req, int dir, const char *name, const struct maki
 				   m->mode & 07777));
 	else
 		rc = result(mknodat(dir, name, m->mode, m->rdev));
-	caller_leave(req);
+	forget_caller_leave(req);
 	return rc;
 }
 
@@ -41,36 +41,37 @@ static void unmake(struct forget *f, int dir, const char *name, bool is_dir)
 		forget_log(f, "%s was made, and cannot be removed again: %m", name);
 }
 
-int make_locked(struct call *c, struct node *p, int dir, const char *name, const struct making *m,
-		struct fuse_entry_param *e)
+int forget_make_locked(struct call *c, struct node *p, int dir, const char *name,
+		       const struct making *m, struct fuse_entry_param *e)
 {
 	struct undo u = { .kind = PENDING_MAKE, .is_dir = S_ISDIR(m->mode), .dir = { p->ino } };
 	struct forget *f = c->f;
-	bool waits = log_waits(f, p);
+	bool waits = forget_log_waits(f, p);
 	struct stat st;
 	int rc = 0, made;
 
-	if (m->open && f->data_stays && !fds_take(f, FDS_OPEN))
-		return fds_refuse(f);
+	if (m->open && f->data_stays && !forget_fds_take(f, FDS_OPEN))
+		return forget_fds_refuse(f);
 	if (waits) {
 		u.name[0] = (char *)name;
 		/* The journal says that it is removed, if we are killed: so it must not be there.
 		 */
-		rc = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? log_intend(f, &u) : -EEXIST;
+		rc = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? forget_log_intend(f, &u)
+								  : -EEXIST;
 		if (rc)
 			return rc;
 	}
 	made = make_one(c->req, dir, name, m);
-	rc = made < 0 ? made : entry_lookup(f, p, dir, name, e);
+	rc = made < 0 ? made : forget_entry_lookup(f, p, dir, name, e);
 	if (rc && made >= 0)
 		unmake(f, dir, name, S_ISDIR(m->mode));
 	if (!rc && waits) {
 		struct node *n = node_of(f, e->ino);
 
 		u.ino = e->attr.st_ino;
-		log_add(f, &u, (struct node *[4]){ p, NULL, n, NULL }, c->ev.number);
+		forget_log_add(f, &u, (struct node *[4]){ p, NULL, n, NULL }, c->ev.number);
 	} else if (waits) {
-		log_cancel(f, &u);
+		forget_log_cancel(f, &u);
 	}
 	if (rc && made > 0)
 		close(made);
@@ -83,18 +84,18 @@ static int make(struct call *c, struct node *p, const char *name, const struct m
 	struct forget *f = c->f;
 	int rc;
 
-	if (name_is_hidden(f, p, name))
+	if (forget_name_is_hidden(f, p, name))
 		return -EPERM;
 	auto_pin dir = node_pinned(f, p);
 	if (dir.fd < 0)
 		return dir.fd;
 	names_lock(f);
-	rc = make_locked(c, p, dir.fd, name, m, e);
+	rc = forget_make_locked(c, p, dir.fd, name, m, e);
 	names_unlock(f);
 	if (rc >= 0) {
 		c->ev.ino = e->attr.st_ino;
 		c->ev.arg = e->attr.st_mode; /* with the umask */
-		trace_made(f, node_of(f, e->ino));
+		forget_trace_made(f, node_of(f, e->ino));
 	}
 	return rc;
 }
@@ -160,17 +161,17 @@ void forget_on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 		if (rc == -EEXIST && !(fi->flags & O_EXCL)) { /* another process was faster */
 			auto_pin dir = node_pinned(f, p);
 
-			rc = dir.fd < 0 ? dir.fd : entry_lookup(f, p, dir.fd, name, &e);
+			rc = dir.fd < 0 ? dir.fd : forget_entry_lookup(f, p, dir.fd, name, &e);
 			fd = -1;
 		}
 	}
 	if (rc >= 0) {
-		data_open_created(f, node_of(f, e.ino), fd);
+		forget_data_open_created(f, node_of(f, e.ino), fd);
 		rc = 0;
 	}
 	said = call_end(&c, rc);
 	fi->keep_cache = 1;
-	fi->noflush = data_noflush(f, fi);
+	fi->noflush = forget_data_noflush(f, fi);
 	if (call_is_late(&c))
 		e.entry_timeout = e.attr_timeout = 0;
 	if (said)
@@ -193,14 +194,15 @@ static int link_one(struct call *c, struct node *n, int fd, struct node *p, int 
 {
 	struct undo u = { .kind = PENDING_LINK, .ino = n->ino, .dir = { p->ino } };
 	struct forget *f = c->f;
-	bool waits = log_waits(f, p);
+	bool waits = forget_log_waits(f, p);
 	struct stat st;
 	int rc;
 
 	auto_names(f);
 	if (waits) {
 		u.name[0] = (char *)name;
-		rc = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? log_intend(f, &u) : -EEXIST;
+		rc = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? forget_log_intend(f, &u)
+								  : -EEXIST;
 		if (rc)
 			return rc;
 	}
@@ -208,14 +210,14 @@ static int link_one(struct call *c, struct node *n, int fd, struct node *p, int 
 	if (rc == -ENOENT || rc == -EXDEV) /* no /proc, or one that does not follow */
 		rc = result(linkat(fd, "", dir, name, AT_EMPTY_PATH));
 	if (!rc) {
-		rc = entry_lookup(f, p, dir, name, e);
+		rc = forget_entry_lookup(f, p, dir, name, e);
 		if (rc)
 			unmake(f, dir, name, false);
 	}
 	if (!rc && waits)
-		log_add(f, &u, (struct node *[4]){ p, NULL, n, NULL }, c->ev.number);
+		forget_log_add(f, &u, (struct node *[4]){ p, NULL, n, NULL }, c->ev.number);
 	else if (waits)
-		log_cancel(f, &u);
+		forget_log_cancel(f, &u);
 	return rc;
 }
 
@@ -227,7 +229,7 @@ void forget_on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const cha
 	struct call c;
 	int64_t rc = call_begin(&c, req, POSIX_LINK, .node = n, .node2 = p, .name2 = name);
 
-	if (!rc && name_is_hidden(f, p, name))
+	if (!rc && forget_name_is_hidden(f, p, name))
 		rc = -EPERM;
 	if (!rc) {
 		auto_pin dir = node_pinned(f, p), at = node_pinned(f, n);

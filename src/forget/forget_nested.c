@@ -13,7 +13,7 @@
 
 enum { ASK_S = 2 };
 
-bool path_is_below(const char *path, const char *dir)
+bool forget_path_is_below(const char *path, const char *dir)
 {
 	size_t len = strlen(dir);
 
@@ -54,12 +54,12 @@ static int check_one(const char *root, const struct forget_place *p, struct err 
 
 	if (!other || streq(other, root)) /* the lock of ROOT is there for that */
 		return 0;
-	if (path_is_below(root, other))
+	if (forget_path_is_below(root, other))
 		return err_set(err, -EBUSY,
 			       "ROOT %s is inside of %s, which is the ROOT of the mount on %s; "
 			       "unmount that first, or take another directory",
 			       root, other, p->mnt);
-	if (path_is_below(other, root))
+	if (forget_path_is_below(other, root))
 		return err_set(err, -EBUSY,
 			       "ROOT %s cannot be used: %s, the ROOT of the mount on %s, is inside "
 			       "of it; unmount that first, or take another directory",
@@ -67,7 +67,7 @@ static int check_one(const char *root, const struct forget_place *p, struct err 
 	return 0;
 }
 
-int nested_check(const char *root, struct err *err)
+int forget_nested_check(const char *root, struct err *err)
 {
 	auto_vec struct forget_places all = { 0 };
 	int rc = forget_place_all(&all, err);

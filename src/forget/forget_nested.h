@@ -9,9 +9,9 @@
  * Fails if a server that is there uses a ROOT above `root`, or below it: each would take away what
  * the other shows, and undo what it did. Servers that do not answer are not waited for.
  */
-int nested_check(const char *root, struct err *err) must_check;
+int forget_nested_check(const char *root, struct err *err) must_check;
 
 /* Whether `path` is `dir` or inside of it; both absolute, and without symbolic links. */
-bool path_is_below(const char *path, const char *dir);
+bool forget_path_is_below(const char *path, const char *dir);
 
 #endif

@@ -185,7 +185,7 @@ static void make_room(struct forget *f, size_t most, size_t tries)
 
 static void make_room_for_one(struct forget *f)
 {
-	make_room(f, fds_each_max(f), CLOCK_STEPS);
+	make_room(f, forget_fds_each_max(f), CLOCK_STEPS);
 }
 
 static size_t two_rounds(const struct forget *f)
@@ -196,7 +196,7 @@ static size_t two_rounds(const struct forget *f)
 void node_give_way(struct forget *f)
 {
 	auto_lock(&f->table);
-	make_room(f, fds_each_max(f), two_rounds(f));
+	make_room(f, forget_fds_each_max(f), two_rounds(f));
 }
 
 static bool is_it(const struct node *n, int fd)
@@ -440,7 +440,7 @@ struct node *node_of_name(struct forget *f, struct node *parent, const char *nam
 /* Without the table lock: data has a lock that comes before it. */
 static void node_release(struct forget *f, struct node *n)
 {
-	data_release(f, n);
+	forget_data_release(f, n);
 	util_close(n->fd);
 	free(n->handle);
 	vec_release(&n->names);
@@ -457,7 +457,7 @@ static void drop_if_unused(struct forget *f, struct node *n, struct node **dead)
 {
 	/* One of its directories may be above another, and have gone with that. */
 	while (n && n != &f->root && !n->dead && !n->nlookup && !n->refs &&
-	       (n->gone || !data_is_dirty(n))) {
+	       (n->gone || !forget_data_is_dirty(n))) {
 		struct node *parent = NULL;
 
 		for (size_t i = 0; i < n->names.n; i++) {
@@ -580,7 +580,7 @@ void node_forget(struct forget *f, struct node *n, uint64_t nlookup)
 	pthread_mutex_unlock(&f->table);
 	release_all(f, dead);
 	if (removed) { /* only the log has it */
-		data_forget_removed(f, n);
+		forget_data_forget_removed(f, n);
 		node_unref(f, n);
 	}
 }
@@ -603,7 +603,7 @@ bool node_keep(struct forget *f, struct node *n, bool lost)
 	if (fd < 0)
 		return false;
 	bool last = S_ISDIR(n->type) || fstatat(fd, "", &st, AT_EMPTY_PATH) || st.st_nlink <= 1;
-	bool kept = !last || fds_take(f, needed_for(n, lost));
+	bool kept = !last || forget_fds_take(f, needed_for(n, lost));
 	if (last && kept) {
 		pthread_mutex_lock(&f->table);
 		set_gone(f, n, true);

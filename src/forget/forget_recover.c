@@ -88,7 +88,7 @@ static struct known_place *find_place(struct recover_places *p, uint64_t ino, ui
 	return NULL;
 }
 
-void places_add(struct recover_places *p, uint64_t ino, uint64_t dir, const char *name)
+void recover_places_add(struct recover_places *p, uint64_t ino, uint64_t dir, const char *name)
 {
 	size_t i;
 
@@ -102,7 +102,7 @@ void places_add(struct recover_places *p, uint64_t ino, uint64_t dir, const char
 	p->v[i] = (struct known_place){ ino, dir, xstrdup(name) };
 }
 
-struct recover_places *places_new(int root)
+struct recover_places *recover_places_new(int root)
 {
 	struct recover_places *p = xcalloc(1, sizeof(*p));
 	struct stat st = { 0 };
@@ -114,7 +114,7 @@ struct recover_places *places_new(int root)
 	return p;
 }
 
-void places_free(struct recover_places *p)
+void recover_places_free(struct recover_places *p)
 {
 	if (!p)
 		return;
@@ -125,7 +125,7 @@ void places_free(struct recover_places *p)
 	free(p);
 }
 
-void places_set_root(struct recover_places *p, uint64_t ino)
+void recover_places_set_root(struct recover_places *p, uint64_t ino)
 {
 	p->root_ino = ino;
 }
@@ -206,7 +206,7 @@ static void places_named(struct undo_place *u, uint64_t ino, uint64_t dir, const
 	struct known_place *at;
 
 	if (made) {
-		places_add(p, ino, dir, name);
+		recover_places_add(p, ino, dir, name);
 		return;
 	}
 	at = find_place(p, ino, dir, name);
@@ -250,7 +250,7 @@ static void places_remade(struct undo_place *u, uint64_t ino, int fd, uint64_t d
 }
 
 /* In a copy inodes have other numbers, and nothing is undone twice. */
-struct undo_place *places_undo(struct recover_places *p, int stash, bool copy)
+struct undo_place *recover_places_undo(struct recover_places *p, int stash, bool copy)
 {
 	p->undo = (struct undo_place){
 		.stash = stash,
@@ -281,7 +281,7 @@ static int walk_one(struct recover_places *p, uint64_t dir_ino, dev_t dev, struc
 		/* A directory that is bound somewhere inside of itself is read once. */
 		if (S_ISDIR(st.st_mode) && ino && ino != p->root_ino && !place_of(p, ino))
 			vec_push(todo, ino);
-		places_add(p, ino, dir_ino, e->d_name);
+		recover_places_add(p, ino, dir_ino, e->d_name);
 	}
 	return 0;
 }
@@ -398,8 +398,8 @@ static void journal_release(struct journal *j)
 static int undo_journal(struct journal *j, int fd, int root_fd, int stash, const char *root,
 			struct err *err)
 {
-	struct recover_places *p = places_new(root_fd);
-	struct undo_place *place = places_undo(p, stash, false);
+	struct recover_places *p = recover_places_new(root_fd);
+	struct undo_place *place = recover_places_undo(p, stash, false);
 	size_t left = 0;
 	int rc, one = 0;
 
@@ -415,7 +415,7 @@ static int undo_journal(struct journal *j, int fd, int root_fd, int stash, const
 			one = undo_mark(&j->ops.v[i], place, fd);
 		left += !!one;
 	}
-	places_free(p);
+	recover_places_free(p);
 	if (!rc && one)
 		rc = err_set(err, one,
 			     "%zu operations that were pending in %s cannot be undone: %s; mend "
@@ -503,7 +503,7 @@ static int empty_tree(int top)
 	return min(rc, 0);
 }
 
-int remove_tree(int dir, const char *name)
+int forget_remove_tree(int dir, const char *name)
 {
 	int fd, rc;
 
@@ -529,7 +529,7 @@ static void clear_stash(int stash)
 	for (struct dirent *e; (e = names_next(d));)
 		if (e->d_name[0] == 'e' || !strncmp(e->d_name, "new-", 4) ||
 		    !strncmp(e->d_name, "journal", 7) || !strncmp(e->d_name, "rollback.", 9))
-			if (remove_tree(stash, e->d_name))
+			if (forget_remove_tree(stash, e->d_name))
 				continue;
 }
 
@@ -537,7 +537,7 @@ static void clear_stash(int stash)
  * A user who may write to ROOT can put a stash there, with a journal that says what he likes: a
  * stash that is not our own is not believed.
  */
-int stash_check(int stash, const char *root, struct err *err)
+int forget_stash_check(int stash, const char *root, struct err *err)
 {
 	struct stat st;
 
@@ -586,7 +586,7 @@ static int recover_journal(int root_fd, int stash, const char *root, struct err 
 	return rc ? rc : n;
 }
 
-int recover_locked(int root_fd, const char *root, struct err *err)
+int forget_recover_locked(int root_fd, const char *root, struct err *err)
 {
 	auto_fd stash =
 		openat(root_fd, STASH_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -596,13 +596,13 @@ int recover_locked(int root_fd, const char *root, struct err *err)
 		return errno == ENOENT
 			       ? 0
 			       : err_set(err, -errno, "cannot open %s/" STASH_NAME ": %m", root);
-	rc = stash_check(stash, root, err);
+	rc = forget_stash_check(stash, root, err);
 	if (rc)
 		return rc;
 	undone = recover_journal(root_fd, stash, root, err);
 	if (undone < 0)
 		return undone;
-	rc = snapshot_finish_rollback(root_fd, stash, root, err);
+	rc = forget_snapshot_finish_rollback(root_fd, stash, root, err);
 	if (rc < 0)
 		return rc;
 	clear_stash(stash);
@@ -610,7 +610,7 @@ int recover_locked(int root_fd, const char *root, struct err *err)
 	return undone || rc ? 1 : 0;
 }
 
-int root_lock(int root_fd, const char *root, bool wait, struct err *err)
+int forget_root_lock(int root_fd, const char *root, bool wait, struct err *err)
 {
 	/* A guardian that is about to clear up may hold the lock for a moment. */
 	for (int i = 0; i < 100; i++) {
@@ -630,6 +630,6 @@ int forget_recover(const char *root, struct err *err)
 
 	if (fd < 0)
 		return err_set(err, -errno, "cannot open %s: %m", root);
-	rc = root_lock(fd, root, true, err);
-	return rc ? rc : recover_locked(fd, root, err);
+	rc = forget_root_lock(fd, root, true, err);
+	return rc ? rc : forget_recover_locked(fd, root, err);
 }

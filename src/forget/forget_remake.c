@@ -50,7 +50,7 @@ static int note_xattrs(const char *path, struct strbuf *out)
 	return 0;
 }
 
-int remake_note(int fd, struct undo *u)
+int forget_remake_note(int fd, struct undo *u)
 {
 	auto_strbuf xattrs = STRBUF_INIT;
 	struct stat st;
@@ -128,7 +128,7 @@ static int set_looks(int fd, const struct undo *u)
 	return 0;
 }
 
-int remake(const struct undo *u, int dir, const char *name)
+int forget_remake(const struct undo *u, int dir, const char *name)
 {
 	if (mkdirat(dir, name, 0700) && errno != EEXIST)
 		return -errno;

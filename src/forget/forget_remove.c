@@ -49,7 +49,7 @@ static int to_stash(struct forget *f, struct node *n, int dir, const char *name,
 	char stashed[32];
 	int rc;
 
-	stash_name(u->seq, stashed);
+	forget_stash_name(u->seq, stashed);
 	stash_change_begin(n);
 	rc = result(renameat(dir, name, f->stash_fd, stashed));
 	stash_change_end(n, rc ? 0 : 1);
@@ -61,7 +61,7 @@ static void from_stash(struct forget *f, struct node *n, int dir, const char *na
 {
 	char stashed[32];
 
-	stash_name(u->seq, stashed);
+	forget_stash_name(u->seq, stashed);
 	stash_change_begin(n);
 	stash_change_end(n, renameat(f->stash_fd, stashed, dir, name) ? 0 : -1);
 }
@@ -73,7 +73,7 @@ static int prepare_return(struct forget *f, struct node *n, struct undo *u)
 	if (u->stashed)
 		return 0;
 	auto_pin at = node_pinned(f, n);
-	return at.fd < 0 ? at.fd : remake_note(at.fd, u);
+	return at.fd < 0 ? at.fd : forget_remake_note(at.fd, u);
 }
 
 /* Before a name of `n` goes for good: only its descriptor keeps `n` then, if it can have one. */
@@ -81,7 +81,7 @@ static int name_goes(struct forget *f, struct node *n, bool *kept)
 {
 	*kept = node_keep(f, n, false);
 	/* The number of a directory stands in the log, and must not become another's. */
-	return *kept || !S_ISDIR(n->type) || !log_waits(f, n) ? 0 : fds_refuse(f);
+	return *kept || !S_ISDIR(n->type) || !forget_log_waits(f, n) ? 0 : forget_fds_refuse(f);
 }
 
 /* After that; `rc` is what became of it. */
@@ -115,13 +115,13 @@ static int remove_waiting(struct call *c, struct node *p, int dir, const char *n
 
 	u.name[0] = (char *)name;
 	if (!rc)
-		rc = log_intend(f, &u);
+		rc = forget_log_intend(f, &u);
 	if (!rc) {
 		rc = u.stashed ? to_stash(f, n, dir, name, &u) : remove_now(f, n, dir, name);
 		if (rc)
-			log_cancel(f, &u);
+			forget_log_cancel(f, &u);
 		else
-			log_add(f, &u, (struct node *[4]){ p, NULL, n, NULL }, c->ev.number);
+			forget_log_add(f, &u, (struct node *[4]){ p, NULL, n, NULL }, c->ev.number);
 	}
 	free(u.value);
 	return rc;
@@ -140,7 +140,7 @@ static int remove_one(struct call *c, struct node *p, int dir, const char *name,
 	c->ev.ino = n->ino;
 	if (S_ISDIR(n->type) != is_dir)
 		rc = is_dir ? -ENOTDIR : -EISDIR;
-	else if (log_waits(f, p))
+	else if (forget_log_waits(f, p))
 		rc = remove_waiting(c, p, dir, name, n);
 	else
 		rc = remove_now(f, n, dir, name);
@@ -157,7 +157,7 @@ static void remove_and_reply(fuse_req_t req, enum posix_op op, fuse_ino_t parent
 	struct call c;
 	int64_t rc = call_begin(&c, req, op, .node = p, .name = name);
 
-	if (!rc && name_is_hidden(f, p, name))
+	if (!rc && forget_name_is_hidden(f, p, name))
 		rc = -ENOENT;
 	if (!rc) {
 		auto_pin dir = node_pinned(f, p);
@@ -224,14 +224,14 @@ static int rename_waiting(struct call *c, const struct renaming *r)
 	u.name[0] = (char *)r->name;
 	u.name[1] = (char *)r->name2;
 	if (!rc)
-		rc = log_intend(f, &u);
+		rc = forget_log_intend(f, &u);
 	if (!rc) {
 		rc = swap ? rename_now(r) : replace(f, r, &u);
 		if (rc)
-			log_cancel(f, &u);
+			forget_log_cancel(f, &u);
 		else
-			log_add(f, &u, (struct node *[4]){ r->p, r->q, r->n, r->old },
-				c->ev.number);
+			forget_log_add(f, &u, (struct node *[4]){ r->p, r->q, r->n, r->old },
+				       c->ev.number);
 	}
 	free(u.value);
 	return rc;
@@ -256,9 +256,9 @@ static int rename_for_good(struct call *c, const struct renaming *r)
 
 	if (rc)
 		return rc;
-	caller_enter(c->req); /* the caller owns a whiteout */
+	forget_caller_enter(c->req); /* the caller owns a whiteout */
 	rc = rename_now(r);
-	caller_leave(c->req);
+	forget_caller_leave(c->req);
 	return replaces ? name_went(c->f, r->old, kept, rc) : rc;
 }
 
@@ -274,7 +274,7 @@ static int rename_and_whiteout(struct call *c, struct renaming *r)
 	if (rc)
 		return rc;
 	rename_nodes(c->f, r);
-	rc = make_locked(c, r->p, r->from, r->name, &whiteout, &e);
+	rc = forget_make_locked(c, r->p, r->from, r->name, &whiteout, &e);
 	if (!rc)
 		node_forget(c->f, node_of(c->f, e.ino), 1);
 	return rc;
@@ -299,7 +299,7 @@ static int rename_locked(struct call *c, struct renaming *r)
 		return -ENOENT;
 	if (r->old == r->n)
 		return 0; /* two names of one file: nothing happens */
-	if (log_waits(f, r->p)) {
+	if (forget_log_waits(f, r->p)) {
 		if (r->flags & RENAME_WHITEOUT)
 			return rename_and_whiteout(c, r);
 		rc = rename_waiting(c, r);
@@ -324,7 +324,7 @@ void forget_on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	int64_t rc = call_begin(&c, req, POSIX_RENAME, .node = r.p, .node2 = r.q, .name = name,
 				.name2 = new_name, .arg = flags);
 
-	if (!rc && (name_is_hidden(f, r.p, name) || name_is_hidden(f, r.q, new_name)))
+	if (!rc && (forget_name_is_hidden(f, r.p, name) || forget_name_is_hidden(f, r.q, new_name)))
 		rc = -EPERM;
 	if (!rc) {
 		auto_pin from = node_pinned(f, r.p), to_dir = node_pinned(f, r.q);

@@ -72,14 +72,14 @@ static int report_range(void *ctx, const struct pagefile_risk *risk)
 
 static size_t report_files(struct reporting *r)
 {
-	auto_vec struct node_walk nodes = data_dirty_nodes(r->f);
+	auto_vec struct node_walk nodes = forget_data_dirty_nodes(r->f);
 	size_t n = 0;
 
 	for (struct node *node; (node = node_next(&nodes));) {
 		auto_strbuf path = STRBUF_INIT;
 
 		pthread_mutex_lock(&node->lock);
-		if (data_is_dirty(node)) {
+		if (forget_data_is_dirty(node)) {
 			node_path(r->f, node, NULL, &path);
 			r->path = strbuf_str(&path);
 			n++;
@@ -157,7 +157,7 @@ static int report_pending(void *ctx, const struct pending_op *op)
 }
 
 /* The gate is held, shared or alone. */
-void report_risks(struct forget *f, struct strbuf *text, struct strbuf *json)
+void forget_report_risks(struct forget *f, struct strbuf *text, struct strbuf *json)
 {
 	struct reporting r = { .f = f, .text = text, .now_ns = forget_clock_ns() };
 	size_t files, pending = 0;
@@ -204,7 +204,7 @@ static void add_json(struct strbuf *out, const char *key, const char *value)
 	json_object_of(&j, KV(key, value));
 }
 
-void report_say(struct strbuf *text, struct strbuf *json, const char *sentence)
+void forget_report_say(struct strbuf *text, struct strbuf *json, const char *sentence)
 {
 	if (text)
 		strbuf_addf(text, "%s\n", sentence);
@@ -214,7 +214,7 @@ void report_say(struct strbuf *text, struct strbuf *json, const char *sentence)
 static int say_done(int rc, struct strbuf *text, struct strbuf *json, const char *sentence)
 {
 	if (!rc)
-		report_say(text, json, sentence);
+		forget_report_say(text, json, sentence);
 	return rc;
 }
 
@@ -388,8 +388,8 @@ static int add_fault(struct forget *f, const struct inject_command *c, struct st
 		     struct strbuf *json, struct err *err)
 {
 	/* Before it is the set's. For what a name is made by, there is nothing yet. */
-	bool matches = root_has_match(f, c->fault->from.kind == PATH_ANY ? &c->fault->to
-									 : &c->fault->from);
+	bool matches = forget_root_has_match(f, c->fault->from.kind == PATH_ANY ? &c->fault->to
+										: &c->fault->from);
 	uint64_t id = 0;
 	struct json j;
 	int rc = inject_add(f->faults, c->fault, &id, err);
@@ -434,9 +434,9 @@ static int lose(struct forget *f, const struct inject_command *c, struct strbuf 
 		strbuf_addf(json, "{\"done\":\"%s\",\"at_risk\":%s}", sentence, object.buf);
 	/* Another command was faster. */
 	if (text && !risks.len)
-		report_say(text, NULL, sentence);
+		forget_report_say(text, NULL, sentence);
 	if (json && !object.len)
-		report_say(NULL, json, sentence);
+		forget_report_say(NULL, json, sentence);
 	return 0;
 }
 
@@ -459,15 +459,15 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 	case COMMAND_CRASH:
 		return lose(f, c, text, json, told, err);
 	case COMMAND_CHECKPOINT:
-		return durable_all(f, text, json, err);
+		return forget_durable_all(f, text, json, err);
 	case COMMAND_SYNC:
-		return durable_some(f, c->fault, text, json, err);
+		return forget_durable_some(f, c->fault, text, json, err);
 	case COMMAND_USAGE:
 		report_usage(f, text, json);
 		return 0;
 	case COMMAND_REPORT:
 		pthread_rwlock_rdlock(&f->gate);
-		report_risks(f, text, json);
+		forget_report_risks(f, text, json);
 		pthread_rwlock_unlock(&f->gate);
 		return 0;
 	case COMMAND_FAULTS:
@@ -479,27 +479,27 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 			release_waiting(f);
 		return say_done(rc, text, json, "the fault is cancelled");
 	case COMMAND_SNAPSHOT:
-		rc = snapshot_take(f, c->name, err);
+		rc = forget_snapshot_take(f, c->name, err);
 		if (!rc)
-			trace_note(f, "snapshot %s", c->name);
+			forget_trace_note(f, "snapshot %s", c->name);
 		return say_done(rc, text, json, "all that is durable is kept");
 	case COMMAND_ROLLBACK:
-		rc = snapshot_rollback(f, c->name, told, err);
+		rc = forget_snapshot_rollback(f, c->name, told, err);
 		if (!rc)
-			trace_note(f, "back to snapshot %s", c->name);
+			forget_trace_note(f, "back to snapshot %s", c->name);
 		return say_done(rc, text, json, "everything is as it was kept");
 	case COMMAND_DROP:
-		rc = snapshot_drop(f, c->name, err);
+		rc = forget_snapshot_drop(f, c->name, err);
 		return say_done(rc, text, json, "the snapshot is removed");
 	case COMMAND_SNAPSHOTS:
-		return snapshot_list(f, text, json, err);
+		return forget_snapshot_list(f, text, json, err);
 	case COMMAND_STATUS:
 		report_status(f, text, json);
 		return 0;
 	case COMMAND_HELP: {
 		auto_strbuf help = STRBUF_INIT;
 
-		command_help(&help);
+		inject_command_help(&help);
 		if (text)
 			strbuf_adds(text, strbuf_str(&help));
 		add_json(json, "help", strbuf_str(&help));

@@ -159,16 +159,16 @@ static int check_dirs(struct mount_run *r, struct err *err)
 			err, -EINVAL,
 			"ROOT and MNT are the same directory, %s; make another one to mount on",
 			r->mnt);
-	if (path_is_below(r->mnt, r->root))
+	if (forget_path_is_below(r->mnt, r->root))
 		return err_set(err, -EINVAL,
 			       "MNT %s is inside of ROOT, and would show itself; mount elsewhere",
 			       r->mnt);
-	if (path_is_below(r->root, r->mnt))
+	if (forget_path_is_below(r->root, r->mnt))
 		return err_set(err, -EINVAL,
 			       "ROOT %s is inside of MNT, which would hide it; mount elsewhere",
 			       r->root);
 	rc = check_free(r->mnt, err);
-	return rc ? rc : nested_check(r->root, err);
+	return rc ? rc : forget_nested_check(r->root, err);
 }
 
 /* Absolute, and neither hidden by the mount nor shown in it. */
@@ -180,7 +180,7 @@ static int take_path(struct mount_run *r, const char *what, const char *path, ch
 	*out = forget_place_path(path, err);
 	if (!*out)
 		return err->code;
-	if (path_is_below(*out, r->mnt) || path_is_below(*out, r->root))
+	if (forget_path_is_below(*out, r->mnt) || forget_path_is_below(*out, r->root))
 		return err_set(err, -EINVAL, "%s %s must not be inside of ROOT or MNT", what, *out);
 	return 0;
 }
@@ -293,7 +293,7 @@ static int add_fault_text(struct mount_run *r, const char *text, struct err *err
 	if (!rc && !w.n)
 		rc = err_set(err, -EINVAL, "nothing is said");
 	if (!rc)
-		rc = command_parse(w.v, w.n, r->root, r->mnt, &c, err);
+		rc = inject_command_parse(w.v, w.n, r->root, r->mnt, &c, err);
 	if (rc) {
 		err_context(err, "--fault '%.200s'", text);
 		return rc;
@@ -306,7 +306,7 @@ static int add_fault_text(struct mount_run *r, const char *text, struct err *err
 			text);
 	else
 		rc = add_fault(r, steal(c.fault), err);
-	command_release(&c);
+	inject_command_release(&c);
 	return rc;
 }
 
@@ -518,5 +518,5 @@ int forget_run(const struct forget_run_opts *o, enum forget_run_end *end, struct
 
 void forget_run_help(struct strbuf *out)
 {
-	command_help(out);
+	inject_command_help(out);
 }

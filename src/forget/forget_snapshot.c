@@ -58,11 +58,11 @@ static int undo_in_copy(struct forget *f, struct recover_places *places, int sta
 	pending_each(f->log, collect_undo, &ops);
 	for (size_t i = 0; !rc && i < ops.n; i++)
 		if (ops.v[i]->stashed) {
-			stash_name(ops.v[i]->seq, name);
-			rc = copy_one(f->stash_fd, stash, name, places);
+			forget_stash_name(ops.v[i]->seq, name);
+			rc = forget_copy_one(f->stash_fd, stash, name, places);
 		}
 	for (size_t i = ops.n; !rc && i-- > 0;)
-		rc = undo_apply(ops.v[i], places_undo(places, stash, true));
+		rc = undo_apply(ops.v[i], recover_places_undo(places, stash, true));
 	return rc;
 }
 
@@ -75,15 +75,15 @@ static int copy_root(struct forget *f, int work)
 	auto_names(f);
 	if (tree < 0 || stash < 0)
 		return min(tree, stash);
-	places = places_new(tree);
-	rc = copy_tree(f->root_fd, tree, STASH_NAME, places);
+	places = recover_places_new(tree);
+	rc = forget_copy_tree(f->root_fd, tree, STASH_NAME, places);
 	if (!rc)
 		rc = undo_in_copy(f, places, stash);
-	places_free(places);
+	recover_places_free(places);
 	return rc;
 }
 
-int snapshot_take(struct forget *f, const char *name, struct err *err)
+int forget_snapshot_take(struct forget *f, const char *name, struct err *err)
 {
 	auto_free char *work_name = NULL;
 	struct stat st;
@@ -91,7 +91,7 @@ int snapshot_take(struct forget *f, const char *name, struct err *err)
 
 	if (rc)
 		return rc;
-	if (stash_open(f, err))
+	if (forget_stash_open(f, err))
 		return err->code;
 	work_name = xasprintf("new-%s", name);
 	auto_fd all = make_dir(f->stash_fd, SNAPSHOTS);
@@ -103,7 +103,7 @@ int snapshot_take(struct forget *f, const char *name, struct err *err)
 	pthread_rwlock_unlock(&f->gate);
 	if (!rc && renameat(work, "tree", all, name))
 		rc = -errno;
-	if (remove_tree(f->stash_fd, work_name) && !rc)
+	if (forget_remove_tree(f->stash_fd, work_name) && !rc)
 		rc = -EIO;
 	if (rc)
 		return err_set(err, rc, "cannot keep a copy in %s/" STASH_NAME ": %s", f->root_path,
@@ -125,7 +125,7 @@ static int empty_root(int root)
 
 	for (struct dirent *e; !rc && (e = names_next(d));)
 		if (!streq(e->d_name, STASH_NAME))
-			rc = remove_tree(root, e->d_name);
+			rc = forget_remove_tree(root, e->d_name);
 	return rc;
 }
 
@@ -147,10 +147,10 @@ static int fill_root(int root, int stash, int tree)
 	int rc = empty_root(root);
 
 	if (!rc) {
-		struct recover_places *places = places_new(root);
+		struct recover_places *places = recover_places_new(root);
 
-		rc = copy_tree(tree, root, NULL, places);
-		places_free(places);
+		rc = forget_copy_tree(tree, root, NULL, places);
+		recover_places_free(places);
 	}
 	if (!rc && unlinkat(stash, ROLLBACK, 0) && errno != ENOENT)
 		rc = -errno;
@@ -177,7 +177,7 @@ static int begin_rollback(int stash, const char *name)
 	return rc;
 }
 
-int snapshot_finish_rollback(int root_fd, int stash, const char *root, struct err *err)
+int forget_snapshot_finish_rollback(int root_fd, int stash, const char *root, struct err *err)
 {
 	auto_fd fd = openat(stash, ROLLBACK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	char name[256];
@@ -236,7 +236,8 @@ static int rollback_inside(struct forget *f, const char *name, int tree, struct 
 	return 0;
 }
 
-int snapshot_rollback(struct forget *f, const char *name, struct told_list *told, struct err *err)
+int forget_snapshot_rollback(struct forget *f, const char *name, struct told_list *told,
+			     struct err *err)
 {
 	int rc = check_name(name, err);
 
@@ -253,7 +254,7 @@ int snapshot_rollback(struct forget *f, const char *name, struct told_list *told
 	return rc;
 }
 
-int snapshot_drop(struct forget *f, const char *name, struct err *err)
+int forget_snapshot_drop(struct forget *f, const char *name, struct err *err)
 {
 	struct stat st;
 	int rc = check_name(name, err);
@@ -263,7 +264,7 @@ int snapshot_drop(struct forget *f, const char *name, struct err *err)
 	auto_fd all = f->stash_fd < 0 ? -ENOENT : open_dir(f->stash_fd, SNAPSHOTS);
 	if (all < 0 || fstatat(all, name, &st, AT_SYMLINK_NOFOLLOW))
 		return err_set(err, -ENOENT, "there is no snapshot %s", name);
-	rc = remove_tree(all, name);
+	rc = forget_remove_tree(all, name);
 	if (rc)
 		return err_set(err, rc, "cannot remove the snapshot %s: %s", name, strerror(-rc));
 	/* The last one takes the directory with it; else it is not empty. */
@@ -271,7 +272,8 @@ int snapshot_drop(struct forget *f, const char *name, struct err *err)
 	return 0;
 }
 
-int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
+int forget_snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json,
+			 struct err *err)
 {
 	auto_names_in d = f->stash_fd < 0 ? NULL : names_of(open_dir(f->stash_fd, SNAPSHOTS));
 	struct json j;

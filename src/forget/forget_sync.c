@@ -9,17 +9,19 @@
 
 #include "forget/forget_impl.h"
 
-int data_sync_sizes(struct forget *f)
+int forget_data_sync_sizes(struct forget *f)
 {
-	auto_vec struct node_walk list = data_sized_nodes(f);
+	auto_vec struct node_walk list = forget_data_sized_nodes(f);
 	int rc = 0;
 
 	for (struct node *n; (n = node_next(&list));) {
 		int one;
 
 		pthread_mutex_lock(&n->lock);
-		one = !n->sized ? 0 : n->flush ? data_sync(f, n) : data_sync_size(f, n);
-		data_idle(f, n);
+		one = !n->sized	 ? 0
+		      : n->flush ? forget_data_sync(f, n)
+				 : forget_data_sync_size(f, n);
+		forget_data_idle(f, n);
 		pthread_mutex_unlock(&n->lock);
 		if (one)
 			forget_log(f, "the size of inode %llu could not be made durable: %s",
@@ -37,18 +39,18 @@ static bool is_full(int rc)
 static int sync_locking(struct forget *f, struct node *n)
 {
 	auto_lock(&n->lock);
-	return data_sync(f, n);
+	return forget_data_sync(f, n);
 }
 
 /* Removed files may be all that fills ROOT; a file system frees their space now, and so do we. */
-int data_sync_freeing(struct forget *f, struct node *n)
+int forget_data_sync_freeing(struct forget *f, struct node *n)
 {
 	int rc = sync_locking(f, n), room;
 
 	if (!is_full(rc) || !f->log)
 		return rc;
 	names_lock(f);
-	room = log_make_room(f);
+	room = forget_log_make_room(f);
 	names_unlock(f);
 	return room ? rc : sync_locking(f, n);
 }
@@ -58,12 +60,12 @@ static int really_sync(struct forget *f, struct node *n, bool data_only)
 	int rc = 0, fd;
 
 	auto_lock(&n->lock);
-	fd = n->data >= 0 ? n->data : data_fd(f, n, false);
+	fd = n->data >= 0 ? n->data : forget_data_fd(f, n, false);
 	if (fd < 0)
 		rc = fd;
 	else if (data_only ? fdatasync(fd) : fsync(fd))
 		rc = -errno;
-	data_trim(f, n);
+	forget_data_trim(f, n);
 	return rc;
 }
 
@@ -74,21 +76,21 @@ static int really_sync(struct forget *f, struct node *n, bool data_only)
 static bool has_metadata(struct forget *f, struct node *n, bool data_only)
 {
 	auto_lock(&n->lock);
-	return data_is_dirty(n) && (!data_only || data_needs_metadata(f, n));
+	return forget_data_is_dirty(n) && (!data_only || forget_data_needs_metadata(f, n));
 }
 
-int data_sync_node(struct forget *f, struct node *n, bool data_only)
+int forget_data_sync_node(struct forget *f, struct node *n, bool data_only)
 {
 	bool had = has_metadata(f, n, data_only);
-	int rc = data_sync_freeing(f, n);
+	int rc = forget_data_sync_freeing(f, n);
 
 	if (!rc && f->opts.real_sync)
 		rc = really_sync(f, n, data_only);
-	data_let_go(f, n);
-	if (rc || !log_waits(f, n))
+	forget_data_let_go(f, n);
+	if (rc || !forget_log_waits(f, n))
 		return rc;
 	auto_names(f);
-	return log_sync(f, n, data_only, had);
+	return forget_log_sync(f, n, data_only, had);
 }
 
 /*
@@ -114,17 +116,17 @@ void forget_on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 	if (rc && c.inside)
 		fail_sync(&c, n);
 	else if (!rc)
-		rc = data_sync_node(f, n, datasync);
+		rc = forget_data_sync_node(f, n, datasync);
 	call_reply(&c, rc);
 }
 
-int dir_sync_node(struct forget *f, struct node *n, bool data_only)
+int forget_dir_sync_node(struct forget *f, struct node *n, bool data_only)
 {
 	int rc = 0;
 
-	if (log_waits(f, n)) {
+	if (forget_log_waits(f, n)) {
 		names_lock(f);
-		rc = log_sync(f, n, data_only, false);
+		rc = forget_log_sync(f, n, data_only, false);
 		names_unlock(f);
 	}
 	if (!rc && f->opts.real_sync) {
@@ -146,6 +148,6 @@ void forget_on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 
 	(void)fi;
 	if (!rc)
-		rc = dir_sync_node(f, n, datasync);
+		rc = forget_dir_sync_node(f, n, datasync);
 	call_reply(&c, rc);
 }

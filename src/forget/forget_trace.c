@@ -86,7 +86,7 @@ static void introduce(struct forget *f, struct node *n)
 	}
 }
 
-void trace_made(struct forget *f, struct node *n)
+void forget_trace_made(struct forget *f, struct node *n)
 {
 	if (!f->trace)
 		return;
@@ -96,7 +96,7 @@ void trace_made(struct forget *f, struct node *n)
 
 /* ---- calls ---- */
 
-bool trace_wants(const struct call *c)
+bool forget_trace_wants(const struct call *c)
 {
 	const struct forget_opts *o = &c->f->opts;
 
@@ -105,7 +105,7 @@ bool trace_wants(const struct call *c)
 		(o->trace_closes && c->ev.op == POSIX_RELEASE));
 }
 
-void trace_call(struct call *c)
+void forget_trace_call(struct call *c)
 {
 	struct forget *f = c->f;
 
@@ -127,7 +127,7 @@ void trace_call(struct call *c)
 
 /* ---- what a person should know at its place among the calls ---- */
 
-void trace_note(struct forget *f, const char *fmt, ...)
+void forget_trace_note(struct forget *f, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -144,7 +144,7 @@ void trace_note(struct forget *f, const char *fmt, ...)
 	flush(f);
 }
 
-void trace_hand_over(struct forget *f)
+void forget_trace_hand_over(struct forget *f)
 {
 	auto_lock(&f->trace_lock);
 	flush(f);
@@ -204,7 +204,7 @@ uint64_t forget_trace_size(const struct forget *f)
 
 /* ---- life ---- */
 
-int trace_open(struct forget *f, struct err *err)
+int forget_trace_open(struct forget *f, struct err *err)
 {
 	struct trace_info info = { .sector_size = 512 };
 
@@ -222,7 +222,7 @@ int trace_open(struct forget *f, struct err *err)
 	return 0;
 }
 
-int trace_close(struct forget *f, struct err *err)
+int forget_trace_close(struct forget *f, struct err *err)
 {
 	return f->trace ? trace_writer_close(steal(f->trace), err) : 0;
 }

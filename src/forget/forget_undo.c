@@ -34,7 +34,7 @@ enum { UNDO_DIR = 1, UNDO_STASHED = 2, UNDO_VALUE = 4, UNDO_REMADE = 8 };
 
 enum { UNDO_FIXED = 2 + 7 * 8 + 5 * 4, UNDO_TEXT_MAX = 1 << 20 };
 
-void stash_name(uint64_t seq, char out[32])
+void forget_stash_name(uint64_t seq, char out[32])
 {
 	snprintf(out, 32, "e%llu", llu(seq));
 }
@@ -65,7 +65,7 @@ static int unmake(const struct undo *u, struct undo_place *p, int dir)
  */
 static int make_anew(const struct undo *u, struct undo_place *p, int dir, int slot, uint64_t ino)
 {
-	auto_fd fd = remake(u, dir, u->name[slot]);
+	auto_fd fd = forget_remake(u, dir, u->name[slot]);
 	struct stat st;
 
 	if (fd < 0)
@@ -87,7 +87,7 @@ static int bring_back(const struct undo *u, struct undo_place *p, int dir, int s
 
 	if (u->remade)
 		return make_anew(u, p, dir, slot, ino);
-	stash_name(u->seq, stashed);
+	forget_stash_name(u->seq, stashed);
 	if (!exists(p->stash, stashed))
 		return 0; /* the file was never removed (U1) */
 	rc = result(renameat(p->stash, stashed, dir, u->name[slot]));

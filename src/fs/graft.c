@@ -111,7 +111,7 @@ int graft_unlink(struct reffs *r, uint64_t dir, const char *name)
 
 static bool may_move(const struct reffs *r, uint64_t ino, uint64_t to_dir)
 {
-	return inode_get(r, ino)->type != TREE_DIR || !dir_is_below(r, to_dir, ino);
+	return inode_get(r, ino)->type != TREE_DIR || !name_is_below(r, to_dir, ino);
 }
 
 int graft_rename(struct reffs *r, uint64_t dir, const char *name, uint64_t to_dir, const char *to,

@@ -176,13 +176,13 @@ void inode_remove(struct reffs *r, struct reffs_inode *inode)
 	if (pins_count(&r->pins, inode->ino)) {
 		map_ref(&inode->node);
 		map_remove(&r->cur->inodes, key.b, sizeof(key));
-		orphan_add(r, inode);
+		inode_add_orphan(r, inode);
 	} else {
 		map_remove(&r->cur->inodes, key.b, sizeof(key));
 	}
 }
 
-void orphan_add(struct reffs *r, struct reffs_inode *inode)
+void inode_add_orphan(struct reffs *r, struct reffs_inode *inode)
 {
 	assert(!inode->nlink);
 	inode_forget(r);
@@ -191,7 +191,7 @@ void orphan_add(struct reffs *r, struct reffs_inode *inode)
 	r->orphan_pages += inode->pages;
 }
 
-struct reffs_inode *orphan_take(struct reffs *r, uint64_t ino)
+struct reffs_inode *inode_take_orphan(struct reffs *r, uint64_t ino)
 {
 	struct map_num key = map_num(ino);
 	inode_forget(r);
@@ -204,7 +204,7 @@ struct reffs_inode *orphan_take(struct reffs *r, uint64_t ino)
 	return i;
 }
 
-void orphans_drop(struct reffs *r)
+void inode_drop_orphans(struct reffs *r)
 {
 	inode_forget(r);
 	map_unref(r->orphans);
@@ -224,5 +224,5 @@ void vfs_unpin(struct reffs *r, uint64_t ino, uint64_t n)
 	if (pins_add(&r->pins, ino, -(int64_t)n))
 		return;
 	if (r->orphans && find_in(r->orphans, ino))
-		inode_unref(orphan_take(r, ino));
+		inode_unref(inode_take_orphan(r, ino));
 }

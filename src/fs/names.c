@@ -26,7 +26,7 @@ static struct reffs_inode *change_dir(struct reffs *r, uint64_t dir)
 
 static void entry_add(struct reffs *r, uint64_t dir, const char *name, uint64_t ino)
 {
-	map_insert(&change_dir(r, dir)->map, &dirent_new(name, strlen(name), ino)->node);
+	map_insert(&change_dir(r, dir)->map, &dirent_node_new(name, strlen(name), ino)->node);
 }
 
 static void entry_remove(struct reffs *r, uint64_t dir, const char *name)
@@ -62,7 +62,7 @@ void name_new(struct reffs *r, uint64_t dir, const char *name, struct reffs_inod
 void name_link(struct reffs *r, uint64_t dir, const char *name, uint64_t ino)
 {
 	if (!inode_get(r, ino)->nlink) { /* an inode that O_TMPFILE made */
-		struct reffs_inode *orphan = orphan_take(r, ino);
+		struct reffs_inode *orphan = inode_take_orphan(r, ino);
 
 		orphan->ctime = r->now;
 		orphan->linkable = false; /* once */
@@ -177,7 +177,7 @@ void name_exchange(struct reffs *r, struct entry_place a, struct entry_place b)
 	inode_own(r, at_b)->ctime = r->now;
 }
 
-bool dir_is_below(const struct reffs *r, uint64_t dir, uint64_t above)
+bool name_is_below(const struct reffs *r, uint64_t dir, uint64_t above)
 {
 	while (dir != above) {
 		uint64_t parent = inode_get(r, dir)->parent;

@@ -148,7 +148,7 @@ struct page_slot *page_slot_new(uint64_t index, struct page *page)
 
 static const struct map_kind dirent_kind;
 
-struct dirent_node *dirent_new(const char *name, size_t len, uint64_t ino)
+struct dirent_node *dirent_node_new(const char *name, size_t len, uint64_t ino)
 {
 	struct dirent_node *d = map_node_alloc(sizeof(*d) + len + 1, &dirent_kind, len);
 
@@ -163,7 +163,7 @@ static struct map_node *dirent_copy(const struct map_node *leaf)
 {
 	const struct dirent_node *d = container_of(leaf, struct dirent_node, node);
 
-	return &dirent_new(d->name, leaf->bits, d->ino)->node;
+	return &dirent_node_new(d->name, leaf->bits, d->ino)->node;
 }
 
 static void dirent_free(struct map_node *leaf)

@@ -90,7 +90,7 @@ struct dirent_node {
 	char name[]; /* with a NUL */
 };
 
-struct dirent_node *dirent_new(const char *name, size_t len, uint64_t ino);
+struct dirent_node *dirent_node_new(const char *name, size_t len, uint64_t ino);
 
 struct reffs_inode {
 	struct map_node node;

@@ -22,14 +22,14 @@ struct found {
 	bool want_dir;
 };
 
-bool file_readable(const struct opened *f)
+bool opened_readable(const struct opened *f)
 {
 	int how = f->flags & O_ACCMODE;
 
 	return how == O_RDONLY || how == O_RDWR;
 }
 
-bool file_writable(const struct opened *f)
+bool opened_writable(const struct opened *f)
 {
 	int how = f->flags & O_ACCMODE;
 
@@ -66,7 +66,7 @@ static int find_or_create(struct reffs *r, const char *path, int flags, uint32_t
 {
 	bool follow = !(flags & O_NOFOLLOW) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
 	struct path_walk w;
-	int rc = walk_begin(&w, r, &r->cred, path);
+	int rc = path_walk_begin(&w, r, &r->cred, path);
 
 	*out = (struct found){ .want_dir = flags & O_DIRECTORY };
 	while (!rc) {
@@ -75,7 +75,7 @@ static int find_or_create(struct reffs *r, const char *path, int flags, uint32_t
 				return -EISDIR;
 			out->want_dir = follow = true;
 		}
-		rc = walk_last(&w, &out->ino);
+		rc = path_walk_last(&w, &out->ino);
 		if (rc)
 			return rc;
 		out->dir = w.dir;
@@ -88,7 +88,7 @@ static int find_or_create(struct reffs *r, const char *path, int flags, uint32_t
 		const struct reffs_inode *i = inode_get(r, out->ino);
 		if (i->type != TREE_SYMLINK || !follow)
 			return 0;
-		rc = walk_follow(&w, i);
+		rc = path_walk_follow(&w, i);
 	}
 	return rc;
 }
@@ -113,9 +113,9 @@ static bool is_protected(const struct reffs *r, const struct reffs_inode *i, uin
 static bool fifo_has_reader(const struct reffs *r, uint64_t ino)
 {
 	for (size_t i = 0; i < r->handles.n; i++)
-		if (r->handles.v[i].file.ino == ino && file_readable(&r->handles.v[i].file))
+		if (r->handles.v[i].file.ino == ino && opened_readable(&r->handles.v[i].file))
 			return true;
-	return r->source.ino == ino && file_readable(&r->source);
+	return r->source.ino == ino && opened_readable(&r->source);
 }
 
 /* Without waiting, a fifo can be opened for writing only if there is a reader. */
@@ -151,7 +151,8 @@ static int open_found(struct reffs *r, const struct found *f, int flags)
 	return rc;
 }
 
-int file_open(struct reffs *r, const char *path, int flags, uint32_t mode, struct opened *out)
+int opened_from_path(struct reffs *r, const char *path, int flags, uint32_t mode,
+		     struct opened *out)
 {
 	struct found f;
 	int rc;
@@ -171,10 +172,10 @@ int file_open(struct reffs *r, const char *path, int flags, uint32_t mode, struc
 	return 0;
 }
 
-int file_arg(struct reffs *r, const struct arg *arg, int flags, struct opened *out)
+int opened_from_arg(struct reffs *r, const struct arg *arg, int flags, struct opened *out)
 {
 	if (!arg->is_handle)
-		return file_open(r, arg->text, flags, 0644, out);
+		return opened_from_path(r, arg->text, flags, 0644, out);
 	const struct handle *h = handle_find(r, arg->text);
 	if (!h)
 		return -EBADF;

@@ -10,11 +10,12 @@
  * As exec_open_path(). 0 or -errno. A file that O_TMPFILE makes is an orphan, and the caller must
  * give it a handle at once.
  */
-int file_open(struct reffs *r, const char *path, int flags, uint32_t mode, struct opened *out);
+int opened_from_path(struct reffs *r, const char *path, int flags, uint32_t mode,
+		     struct opened *out);
 /* An ARG_FILE argument: its handle, or its path opened with `flags` for this operation. */
-int file_arg(struct reffs *r, const struct arg *arg, int flags, struct opened *out);
+int opened_from_arg(struct reffs *r, const struct arg *arg, int flags, struct opened *out);
 
-bool file_readable(const struct opened *f);
-bool file_writable(const struct opened *f);
+bool opened_readable(const struct opened *f);
+bool opened_writable(const struct opened *f);
 
 #endif

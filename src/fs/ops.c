@@ -15,15 +15,15 @@ int64_t ref_creat(struct reffs *r, const struct op *op)
 {
 	struct opened f;
 
-	return file_open(r, op->args[0].text, O_WRONLY | O_CREAT | O_TRUNC,
-			 (uint32_t)op->args[1].num, &f);
+	return opened_from_path(r, op->args[0].text, O_WRONLY | O_CREAT | O_TRUNC,
+				(uint32_t)op->args[1].num, &f);
 }
 
 int64_t ref_open(struct reffs *r, const struct op *op)
 {
 	struct opened f;
-	int rc =
-		file_open(r, op->args[0].text, (int)op->args[1].num, (uint32_t)op->args[2].num, &f);
+	int rc = opened_from_path(r, op->args[0].text, (int)op->args[1].num,
+				  (uint32_t)op->args[2].num, &f);
 
 	if (!rc)
 		handle_set(r, op->handle, f);
@@ -43,7 +43,7 @@ int64_t ref_close(struct reffs *r, const struct op *op)
 static int64_t sync_file(struct reffs *r, const struct op *op, int of_fifo)
 {
 	struct opened f;
-	int rc = file_arg(r, &op->args[0], O_RDONLY, &f);
+	int rc = opened_from_arg(r, &op->args[0], O_RDONLY, &f);
 
 	return rc ? rc : inode_get(r, f.ino)->type == TREE_FIFO ? of_fifo : 0;
 }

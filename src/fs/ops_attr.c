@@ -10,7 +10,7 @@ int64_t ref_chmod(struct reffs *r, const struct op *op)
 {
 	struct vfs_setattr a = { .set = VFS_SET_MODE, .mode = (uint32_t)op->args[1].num };
 	struct opened f;
-	int rc = file_arg(r, &op->args[0], O_RDONLY, &f);
+	int rc = opened_from_arg(r, &op->args[0], O_RDONLY, &f);
 
 	return rc ? rc : vfs_setattr(r, &r->cred, f.ino, &a);
 }
@@ -23,7 +23,7 @@ int64_t ref_chown(struct reffs *r, const struct op *op)
 		.gid = (uint32_t)op->args[2].num,
 	};
 	struct opened f;
-	int rc = op->args[0].is_handle ? file_arg(r, &op->args[0], 0, &f)
+	int rc = op->args[0].is_handle ? opened_from_arg(r, &op->args[0], 0, &f)
 				       : vfs_path(r, &r->cred, op->args[0].text, 0, &f.ino);
 
 	return rc ? rc : vfs_setattr(r, &r->cred, f.ino, &a);
@@ -37,7 +37,7 @@ int64_t ref_utimens(struct reffs *r, const struct op *op)
 		.mtime.sec = (int64_t)op->args[2].num,
 	};
 	struct opened f;
-	int rc = file_arg(r, &op->args[0], O_RDONLY, &f);
+	int rc = opened_from_arg(r, &op->args[0], O_RDONLY, &f);
 
 	return rc ? rc : vfs_setattr(r, &r->cred, f.ino, &a);
 }
@@ -46,7 +46,7 @@ int64_t ref_setxattr(struct reffs *r, const struct op *op)
 {
 	const char *value = op->args[2].text;
 	struct opened f;
-	int rc = file_arg(r, &op->args[0], O_RDONLY, &f);
+	int rc = opened_from_arg(r, &op->args[0], O_RDONLY, &f);
 
 	if (rc)
 		return rc;
@@ -57,7 +57,7 @@ int64_t ref_setxattr(struct reffs *r, const struct op *op)
 int64_t ref_removexattr(struct reffs *r, const struct op *op)
 {
 	struct opened f;
-	int rc = file_arg(r, &op->args[0], O_RDONLY, &f);
+	int rc = opened_from_arg(r, &op->args[0], O_RDONLY, &f);
 
 	return rc ? rc : vfs_removexattr(r, &r->cred, f.ino, op->args[1].text);
 }

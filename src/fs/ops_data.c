@@ -20,19 +20,19 @@ static void fill(void *ctx, uint64_t offset, void *data, size_t len)
 /* write(2) at `pos`. */
 static int64_t write_file(struct reffs *r, const struct opened *f, uint64_t pos, uint64_t len)
 {
-	if (!file_writable(f))
+	if (!opened_writable(f))
 		return -EBADF;
 	if (!len)
 		return 0;
-	return write_from(r, &r->cred, f->ino, (struct data_source){ .fill = fill, .ctx = r }, pos,
-			  len, f->flags);
+	return vfs_write_from(r, &r->cred, f->ino, (struct data_source){ .fill = fill, .ctx = r },
+			      pos, len, f->flags);
 }
 
 int64_t ref_write(struct reffs *r, const struct op *op)
 {
 	uint64_t offset = op->args[1].num;
 	struct opened f;
-	int rc = file_arg(r, &op->args[0], O_RDWR | O_CREAT, &f);
+	int rc = opened_from_arg(r, &op->args[0], O_RDWR | O_CREAT, &f);
 
 	if (rc)
 		return rc;
@@ -48,7 +48,7 @@ int64_t ref_write(struct reffs *r, const struct op *op)
 int64_t ref_append(struct reffs *r, const struct op *op)
 {
 	struct opened f;
-	int rc = file_arg(r, &op->args[0], O_WRONLY | O_CREAT | O_APPEND, &f);
+	int rc = opened_from_arg(r, &op->args[0], O_WRONLY | O_CREAT | O_APPEND, &f);
 
 	if (rc)
 		return rc;
@@ -62,7 +62,7 @@ static int64_t write_at(struct reffs *r, const struct op *op, int flags)
 {
 	uint64_t offset = op->args[1].num;
 	struct opened f;
-	int rc = file_arg(r, &op->args[0], flags, &f);
+	int rc = opened_from_arg(r, &op->args[0], flags, &f);
 
 	if (rc)
 		return rc;
@@ -89,7 +89,7 @@ static int64_t falloc_file(struct reffs *r, const struct opened *f, int mode, ui
 
 	if (rc)
 		return rc;
-	if (!file_writable(f))
+	if (!opened_writable(f))
 		return -EBADF;
 	return vfs_fallocate(r, &r->cred, f->ino, mode, offset, len);
 }
@@ -98,7 +98,7 @@ int64_t ref_mmapwrite(struct reffs *r, const struct op *op)
 {
 	uint64_t offset = op->args[1].num, len = op->args[2].num, size;
 	struct opened f;
-	int rc = file_arg(r, &op->args[0], O_RDWR | O_CREAT, &f);
+	int rc = opened_from_arg(r, &op->args[0], O_RDWR | O_CREAT, &f);
 
 	if (rc || !len)
 		return rc;
@@ -111,7 +111,7 @@ int64_t ref_mmapwrite(struct reffs *r, const struct op *op)
 			return grown;
 	}
 	/* mmap(2) for writing needs both, and comes after the file has grown. */
-	if (!file_readable(&f) || !file_writable(&f))
+	if (!opened_readable(&f) || !opened_writable(&f))
 		return -EACCES;
 	/* A write to a mapped page does not clear set-id bits. */
 	struct reffs_inode *own = inode_edit(r, f.ino);
@@ -126,14 +126,14 @@ int64_t ref_read(struct reffs *r, const struct op *op)
 {
 	uint64_t offset = op->args[1].num, len = op->args[2].num;
 	struct opened f;
-	int rc = file_arg(r, &op->args[0], O_RDONLY, &f);
+	int rc = opened_from_arg(r, &op->args[0], O_RDONLY, &f);
 
 	if (rc)
 		return rc;
 	const struct reffs_inode *i = inode_get(r, f.ino);
 	if (i->type == TREE_FIFO)
 		return -ESPIPE;
-	if (!file_readable(&f))
+	if (!opened_readable(&f))
 		return -EBADF;
 	if (i->type == TREE_DIR)
 		return -EISDIR;
@@ -142,7 +142,7 @@ int64_t ref_read(struct reffs *r, const struct op *op)
 	/* ext4 does not mind in a hole; which parts of a file are holes is not known here. */
 	if ((f.flags & O_DIRECT) && (offset | len) % r->opts.dio_align)
 		return -EINVAL;
-	note_access(r, i);
+	vfs_note_access(r, i);
 	return (int64_t)min(len, inode_get(r, f.ino)->size - offset);
 }
 
@@ -150,11 +150,11 @@ int64_t ref_truncate(struct reffs *r, const struct op *op)
 {
 	struct vfs_setattr a = { .set = VFS_SET_SIZE | VFS_SET_OPEN, .size = op->args[1].num };
 	struct opened f;
-	int rc = file_arg(r, &op->args[0], O_WRONLY, &f);
+	int rc = opened_from_arg(r, &op->args[0], O_WRONLY, &f);
 
 	if (rc)
 		return rc;
-	if (inode_get(r, f.ino)->type != TREE_FILE || !file_writable(&f))
+	if (inode_get(r, f.ino)->type != TREE_FILE || !opened_writable(&f))
 		return -EINVAL;
 	return vfs_setattr(r, &r->cred, f.ino, &a);
 }
@@ -162,7 +162,7 @@ int64_t ref_truncate(struct reffs *r, const struct op *op)
 int64_t ref_falloc(struct reffs *r, const struct op *op)
 {
 	struct opened f;
-	int rc = file_arg(r, &op->args[0], O_WRONLY, &f);
+	int rc = opened_from_arg(r, &op->args[0], O_WRONLY, &f);
 
 	if (rc)
 		return rc;
@@ -173,12 +173,12 @@ int64_t ref_falloc(struct reffs *r, const struct op *op)
 static int open_both(struct reffs *r, const struct arg *from_arg, const struct arg *to_arg,
 		     struct opened *from, struct opened *to)
 {
-	int rc = file_arg(r, from_arg, O_RDONLY, from);
+	int rc = opened_from_arg(r, from_arg, O_RDONLY, from);
 
 	if (rc)
 		return rc;
 	r->source = *from;
-	rc = file_arg(r, to_arg, O_WRONLY | O_CREAT, to);
+	rc = opened_from_arg(r, to_arg, O_WRONLY | O_CREAT, to);
 	r->source.ino = 0;
 	if (rc)
 		return rc;
@@ -187,7 +187,7 @@ static int open_both(struct reffs *r, const struct arg *from_arg, const struct a
 		return -EISDIR;
 	if (a != TREE_FILE || b != TREE_FILE)
 		return -EINVAL;
-	if (!file_readable(from) || !file_writable(to) || (to->flags & O_APPEND))
+	if (!opened_readable(from) || !opened_writable(to) || (to->flags & O_APPEND))
 		return -EBADF;
 	return 0;
 }

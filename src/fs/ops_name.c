@@ -23,7 +23,7 @@ static bool is_dot(const char *name)
 
 static int dot_is(const struct reffs *r, uint64_t dir, int what)
 {
-	int rc = may_search(r, &r->cred, dir);
+	int rc = vfs_may_search(r, &r->cred, dir);
 
 	return rc ? rc : what;
 }

@@ -256,7 +256,7 @@ void page_touch(struct pagecache *c, struct page *p)
 	}
 }
 
-void pages_free(struct pagecache *c, struct page *list)
+void pagecache_free_pages(struct pagecache *c, struct page *list)
 {
 	if (!list)
 		return;
@@ -334,7 +334,7 @@ static void end_freer(struct pagecache *c)
 	pthread_join(c->freer, NULL);
 }
 
-bool pages_detach(struct pagefile *f)
+bool pagefile_detach_pages(struct pagefile *f)
 {
 	struct pagecache *c = f->cache;
 	struct detached *d;

@@ -75,12 +75,12 @@ uint32_t pagecache_page_size(const struct pagecache *c);
  */
 int page_take(struct pagefile *f, uint64_t index, struct page **out) must_check;
 /* Takes pages that were removed from their trees back; linked by `list`. */
-void pages_free(struct pagecache *c, struct page *list);
+void pagecache_free_pages(struct pagecache *c, struct page *list);
 /*
  * Takes all pages of the file away; the freer thread frees them later. False: they are few, or in
  * the order of use, and the caller lets go of them one by one.
  */
-bool pages_detach(struct pagefile *f);
+bool pagefile_detach_pages(struct pagefile *f);
 /* Marks a page as the last that was used. */
 void page_touch(struct pagecache *c, struct page *p);
 

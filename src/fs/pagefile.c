@@ -192,7 +192,7 @@ static void settle_one(struct pagefile *f, struct page *p)
 	struct page *list = NULL;
 
 	page_settle(f, p, &list);
-	pages_free(f->cache, list);
+	pagecache_free_pages(f->cache, list);
 }
 
 /* The cache is full: as far as no page is held, it goes straight to the durable content. */
@@ -371,7 +371,7 @@ int pagefile_zero(struct pagefile *f, uint64_t offset, uint64_t len, bool keep_s
 
 void pagefile_drop(struct pagefile *f)
 {
-	if (!pages_detach(f))
+	if (!pagefile_detach_pages(f))
 		pagefile_release(f, 0, UINT64_MAX);
 	assert(!f->tree.root && !f->dirty);
 	f->size = f->durable_size;

@@ -110,7 +110,7 @@ void pagefile_release(struct pagefile *f, uint64_t start, uint64_t end)
 		page_settle(f, p, &list);
 		p = pagetree_next(&f->tree, index + 1);
 	}
-	pages_free(f->cache, list);
+	pagecache_free_pages(f->cache, list);
 }
 
 /* ---- writing ---- */

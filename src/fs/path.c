@@ -32,7 +32,7 @@ static int link_target(struct path_walk *w, const struct reffs_inode *link, cons
 	return 0;
 }
 
-int walk_last(struct path_walk *w, uint64_t *ino)
+int path_walk_last(struct path_walk *w, uint64_t *ino)
 {
 	switch (w->last_type) {
 	case LAST_DOT:
@@ -80,7 +80,7 @@ static int walk_on(struct path_walk *w, const char *s)
 				return 0;
 			s = w->stack[--w->depth]; /* the end of a link in the middle */
 		}
-		rc = walk_last(w, &ino);
+		rc = path_walk_last(w, &ino);
 		if (rc)
 			return rc;
 		if (!ino)
@@ -101,8 +101,8 @@ static int walk_on(struct path_walk *w, const char *s)
 	}
 }
 
-int walk_begin(struct path_walk *w, const struct reffs *r, const struct reffs_cred *c,
-	       const char *path)
+int path_walk_begin(struct path_walk *w, const struct reffs *r, const struct reffs_cred *c,
+		    const char *path)
 {
 	w->r = r;
 	w->c = c;
@@ -128,7 +128,7 @@ static bool may_follow(const struct path_walk *w, const struct reffs_inode *link
 	       (dir->mode & for_all) != for_all || dir->uid == link->uid;
 }
 
-int walk_follow(struct path_walk *w, const struct reffs_inode *link)
+int path_walk_follow(struct path_walk *w, const struct reffs_inode *link)
 {
 	const char *target;
 	int rc;
@@ -144,10 +144,10 @@ int vfs_path(struct reffs *r, const struct reffs_cred *c, const char *path, int 
 {
 	bool want_dir = flags & O_DIRECTORY, follow = !(flags & O_NOFOLLOW);
 	struct path_walk w;
-	int rc = walk_begin(&w, r, c, path);
+	int rc = path_walk_begin(&w, r, c, path);
 
 	while (!rc) {
-		rc = walk_last(&w, ino);
+		rc = path_walk_last(&w, ino);
 		if (rc)
 			break;
 		if (!*ino)
@@ -156,7 +156,7 @@ int vfs_path(struct reffs *r, const struct reffs_cred *c, const char *path, int 
 			want_dir = follow = true;
 		const struct reffs_inode *i = inode_get(r, *ino);
 		if (i->type == TREE_SYMLINK && follow) {
-			rc = walk_follow(&w, i);
+			rc = path_walk_follow(&w, i);
 			continue;
 		}
 		return want_dir && i->type != TREE_DIR ? -ENOTDIR : 0;
@@ -189,7 +189,7 @@ int vfs_path_parent(struct reffs *r, const struct reffs_cred *c, const char *pat
 	int rc = path_parent(r, c, path, &at);
 
 	if (!rc)
-		rc = may_search(r, c, at.dir);
+		rc = vfs_may_search(r, c, at.dir);
 	*dir = rc ? 0 : at.dir;
 	*name = rc ? NULL : at.name;
 	return rc;

@@ -27,12 +27,12 @@ struct path_walk {
 };
 
 /* Goes to the last component of `path`. 0 or -errno. */
-int walk_begin(struct path_walk *w, const struct reffs *r, const struct reffs_cred *c,
-	       const char *path);
+int path_walk_begin(struct path_walk *w, const struct reffs *r, const struct reffs_cred *c,
+		    const char *path);
 /* The last component was a link: goes to the last component of its target. */
-int walk_follow(struct path_walk *w, const struct reffs_inode *link);
+int path_walk_follow(struct path_walk *w, const struct reffs_inode *link);
 /* Looks the last component up: its inode goes to *ino, or 0 if there is none. 0 or -errno. */
-int walk_last(struct path_walk *w, uint64_t *ino);
+int path_walk_last(struct path_walk *w, uint64_t *ino);
 
 /* As exec_open_parent(): the directory of the last component, and that component. */
 int path_parent(struct reffs *r, const struct reffs_cred *c, const char *path,

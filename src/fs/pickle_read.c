@@ -248,7 +248,7 @@ static int read_entry(struct reader *rd, struct pickle_node *out)
 	bool dots = len && len < 3 && p[0] == '.' && p[len - 1] == '.';
 	if (!len || dots || memchr(p, 0, len) || memchr(p, '/', len))
 		return damaged(rd, "a name that is none");
-	out->map = &dirent_new(p, len, ino)->node;
+	out->map = &dirent_node_new(p, len, ino)->node;
 	out->leaf = out->map;
 	out->n = 1;
 	return 0;

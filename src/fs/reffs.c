@@ -62,7 +62,7 @@ void reffs_free(struct reffs *r)
 	for (size_t i = 0; i < r->handles.n; i++)
 		free(r->handles.v[i].name);
 	vec_release(&r->handles);
-	orphans_drop(r);
+	inode_drop_orphans(r);
 	pins_release(&r->pins);
 	free(r->found);
 	reffs_state_unref(r->cur);
@@ -79,7 +79,7 @@ void reffs_restore(struct reffs *r, struct reffs_state *s)
 {
 	assert(s->times == r->opts.times);
 	handles_close_all(r);
-	orphans_drop(r);
+	inode_drop_orphans(r);
 	s->refs++;
 	reffs_state_unref(r->cur);
 	r->cur = s;
@@ -93,7 +93,7 @@ static void adopt_orphans(struct reffs *r, const struct reffs_state *s)
 		uint64_t ino = r->handles.v[i].file.ino;
 
 		if (ino && reffs_inode(s, ino) && !reffs_inode(r->cur, ino))
-			inode_unref(orphan_take(r, ino));
+			inode_unref(inode_take_orphan(r, ino));
 	}
 }
 
@@ -112,7 +112,7 @@ void reffs_refused(struct reffs *r, struct reffs_state *before, const struct op 
 		struct opened f;
 
 		if (op->def->args[i].role == ROLE_MAKE && !op->args[i].is_handle)
-			(void)file_arg(r, &op->args[i], O_WRONLY | O_CREAT, &f);
+			(void)opened_from_arg(r, &op->args[i], O_WRONLY | O_CREAT, &f);
 	}
 }
 

@@ -92,10 +92,10 @@ void inode_forget(struct reffs *r);
 void inode_add(struct reffs *r, struct reffs_inode *inode);
 void inode_remove(struct reffs *r, struct reffs_inode *inode);
 /* An orphan leaves the orphans; the caller gets the reference. */
-struct reffs_inode *orphan_take(struct reffs *r, uint64_t ino);
+struct reffs_inode *inode_take_orphan(struct reffs *r, uint64_t ino);
 /* Puts an inode without a name among the orphans, which take over the reference. */
-void orphan_add(struct reffs *r, struct reffs_inode *inode);
-void orphans_drop(struct reffs *r);
+void inode_add_orphan(struct reffs *r, struct reffs_inode *inode);
+void inode_drop_orphans(struct reffs *r);
 
 /* ---- pins.c ---- */
 
@@ -123,19 +123,19 @@ struct entry_place {
 void name_move(struct reffs *r, struct entry_place from, struct entry_place to);
 void name_exchange(struct reffs *r, struct entry_place a, struct entry_place b);
 /* Whether `above` is `dir` or a directory above it. */
-bool dir_is_below(const struct reffs *r, uint64_t dir, uint64_t above);
+bool name_is_below(const struct reffs *r, uint64_t dir, uint64_t above);
 
 /* ---- vfs_name.c ---- */
 
 /* Whether names may be looked up there: 0 or -errno. */
-int may_search(const struct reffs *r, const struct reffs_cred *c, uint64_t dir);
+int vfs_may_search(const struct reffs *r, const struct reffs_cred *c, uint64_t dir);
 /* Looks a name up as part of another call: *ino is 0 if there is none. 0 or -errno. */
 int vfs_find(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
 	     uint64_t *ino);
 /* Whether a name may be made in this directory, or taken away from it. 0 or -errno. */
-int may_create(const struct reffs_cred *c, const struct reffs_inode *dir);
-int may_delete(const struct reffs *r, const struct reffs_cred *c, const struct reffs_inode *dir,
-	       uint64_t ino, bool want_dir);
+int vfs_may_create(const struct reffs_cred *c, const struct reffs_inode *dir);
+int vfs_may_delete(const struct reffs *r, const struct reffs_cred *c, const struct reffs_inode *dir,
+		   uint64_t ino, bool want_dir);
 /* A new inode made in a directory, which decides about its group. The inode has no name yet. */
 struct reffs_inode *inode_make(struct reffs *r, const struct reffs_cred *c,
 			       const struct reffs_inode *dir, enum tree_type type, uint32_t mode);
@@ -144,16 +144,16 @@ struct reffs_inode *inode_make(struct reffs *r, const struct reffs_cred *c,
 
 struct data_source;
 /* vfs_write() of what comes from somewhere else. */
-int64_t write_from(struct reffs *r, const struct reffs_cred *c, uint64_t ino,
-		   struct data_source from, uint64_t offset, uint64_t len, int flags);
+int64_t vfs_write_from(struct reffs *r, const struct reffs_cred *c, uint64_t ino,
+		       struct data_source from, uint64_t offset, uint64_t len, int flags);
 /* Takes away set-id bits and capabilities of a file that is changed. */
-void drop_privileges(const struct reffs_cred *c, struct reffs_inode *i);
+void vfs_drop_privileges(const struct reffs_cred *c, struct reffs_inode *i);
 /* A file was read: sets the access time if the options say so. */
-void note_access(struct reffs *r, const struct reffs_inode *i);
+void vfs_note_access(struct reffs *r, const struct reffs_inode *i);
 
 /* ---- vfs_xattr.c ---- */
 
-void drop_capabilities(struct reffs_inode *i);
+void vfs_drop_capabilities(struct reffs_inode *i);
 
 /* ---- handles.c: what workloads left open ---- */
 

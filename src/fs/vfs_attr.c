@@ -132,12 +132,12 @@ int vfs_setattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino,
 		return rc;
 	struct reffs_inode *i = inode_edit(r, ino);
 	if (a->set & (VFS_SET_UID | VFS_SET_GID)) {
-		drop_capabilities(i);
+		vfs_drop_capabilities(i);
 		set_owner(c, i, a);
 	}
 	if (a->set & VFS_SET_SIZE) {
 		data_resize(i, a->size);
-		drop_privileges(c, i);
+		vfs_drop_privileges(c, i);
 		i->mtime = r->now;
 	}
 	if (a->set & VFS_SET_MODE) {

@@ -56,15 +56,15 @@ int vfs_open(struct reffs *r, const struct reffs_cred *c, uint64_t ino, int flag
 		return rc;
 	struct reffs_inode *i = inode_edit(r, ino);
 	data_resize(i, 0);
-	drop_privileges(c, i);
+	vfs_drop_privileges(c, i);
 	i->mtime = i->ctime = r->now;
 	inode_commit(r, i);
 	return 0;
 }
 
-void drop_privileges(const struct reffs_cred *c, struct reffs_inode *i)
+void vfs_drop_privileges(const struct reffs_cred *c, struct reffs_inode *i)
 {
-	drop_capabilities(i);
+	vfs_drop_capabilities(i);
 	if (!perm_capable(c, REFFS_CAP_FSETID))
 		i->mode = perm_drop_setid(c, i);
 }
@@ -84,7 +84,7 @@ static struct reffs_inode *change_file(struct reffs *r, const struct reffs_cred 
 {
 	struct reffs_inode *i = inode_edit(r, ino);
 
-	drop_privileges(c, i);
+	vfs_drop_privileges(c, i);
 	i->mtime = i->ctime = r->now;
 	return i;
 }
@@ -110,7 +110,7 @@ static bool atime_is_due(const struct reffs *r, const struct reffs_inode *i)
 	return false;
 }
 
-void note_access(struct reffs *r, const struct reffs_inode *i)
+void vfs_note_access(struct reffs *r, const struct reffs_inode *i)
 {
 	if (atime_is_due(r, i))
 		inode_touch(r, inode_own(r, i->ino), TOUCH_ATIME);
@@ -125,12 +125,12 @@ int64_t vfs_read(struct reffs *r, uint64_t ino, void *data, uint64_t offset, uin
 		return rc;
 	len = offset < i->size ? min(len, i->size - offset) : 0;
 	data_read(i, offset, data, len);
-	note_access(r, i);
+	vfs_note_access(r, i);
 	return (int64_t)len;
 }
 
-int64_t write_from(struct reffs *r, const struct reffs_cred *c, uint64_t ino,
-		   struct data_source from, uint64_t offset, uint64_t len, int flags)
+int64_t vfs_write_from(struct reffs *r, const struct reffs_cred *c, uint64_t ino,
+		       struct data_source from, uint64_t offset, uint64_t len, int flags)
 {
 	const struct reffs_inode *found;
 	uint64_t limit = r->opts.file_max, room = page_room(r);
@@ -236,8 +236,9 @@ int64_t vfs_write_pages(struct reffs *r, const struct reffs_cred *c, uint64_t in
 		given.offset = i->size;
 		given.pages = NULL;
 	}
-	int64_t n = write_from(r, c, ino, (struct data_source){ fill_given, ready_given, &given },
-			       offset, len, flags & ~O_DIRECT);
+	int64_t n = vfs_write_from(r, c, ino,
+				   (struct data_source){ fill_given, ready_given, &given }, offset,
+				   len, flags & ~O_DIRECT);
 	if (pages)
 		pages->ready = 0;
 	return n;
@@ -389,7 +390,7 @@ int64_t vfs_copy(struct reffs *r, const struct reffs_cred *c, uint64_t from, uin
 	struct reffs_inode *i = change_file(r, c, to);
 	data_copy(i, to_offset, inode_get(r, from), from_offset, len);
 	inode_commit(r, i);
-	note_access(r, inode_get(r, from));
+	vfs_note_access(r, inode_get(r, from));
 	return (int64_t)len;
 }
 

@@ -65,7 +65,7 @@ int vfs_readdir(struct reffs *r, uint64_t ino, struct vfs_dir *d, uint64_t cooki
 		return -ENOENT;
 	refresh(d, dir->map);
 	uint64_t parent = dir->parent;
-	note_access(r, dir);
+	vfs_note_access(r, dir);
 	if (cookie < COOKIE_DOT)
 		rc = entry(ctx, &(struct vfs_dirent){ ".", ino, TREE_DIR, COOKIE_DOT });
 	if (!rc && cookie < COOKIE_DOTDOT)

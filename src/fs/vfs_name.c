@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * vfs_name.c - looking up, making and removing names. The order of the checks is the kernel's
- * (filename_create, vfs_mknod, vfs_link, may_delete in fs/namei.c), since it decides which error
- * comes first.
+ * (filename_create, vfs_mknod, vfs_link, vfs_may_delete in fs/namei.c), since it decides which
+ * error comes first.
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include "fs/path.h"
 #include "fs/perm.h"
 
-int may_search(const struct reffs *r, const struct reffs_cred *c, uint64_t dir)
+int vfs_may_search(const struct reffs *r, const struct reffs_cred *c, uint64_t dir)
 {
 	const struct reffs_inode *d = inode_find(r, dir);
 
@@ -25,7 +25,7 @@ int vfs_find(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const ch
 	     uint64_t *ino)
 {
 	size_t len = strlen(name);
-	int rc = may_search(r, c, dir);
+	int rc = vfs_may_search(r, c, dir);
 
 	if (rc)
 		return rc;
@@ -43,15 +43,15 @@ int vfs_lookup(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const 
 	return rc ? rc : *ino ? 0 : -ENOENT;
 }
 
-int may_create(const struct reffs_cred *c, const struct reffs_inode *dir)
+int vfs_may_create(const struct reffs_cred *c, const struct reffs_inode *dir)
 {
 	if (!dir->nlink)
 		return -ENOENT; /* the directory was removed */
 	return perm_check(c, dir, PERM_W | PERM_X);
 }
 
-int may_delete(const struct reffs *r, const struct reffs_cred *c, const struct reffs_inode *dir,
-	       uint64_t ino, bool want_dir)
+int vfs_may_delete(const struct reffs *r, const struct reffs_cred *c, const struct reffs_inode *dir,
+		   uint64_t ino, bool want_dir)
 {
 	const struct reffs_inode *i = inode_get(r, ino);
 	int rc = perm_check(c, dir, PERM_W | PERM_X);
@@ -100,7 +100,7 @@ static int make_there(struct reffs *r, const struct reffs_cred *c, uint64_t dir,
 		      enum tree_type type, uint32_t mode, struct reffs_inode **out)
 {
 	const struct reffs_inode *d = inode_get(r, dir);
-	int rc = may_create(c, d);
+	int rc = vfs_may_create(c, d);
 
 	if (!rc)
 		rc = inode_room(r);
@@ -175,7 +175,7 @@ int vfs_mknod(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const c
 		return S_ISDIR(mode) ? -EPERM : -EINVAL;
 	rc = place_for(r, c, dir, name);
 	if (!rc)
-		rc = may_create(c, inode_get(r, dir));
+		rc = vfs_may_create(c, inode_get(r, dir));
 	/* Everybody may make a whiteout. */
 	if (!rc && device && !(type == TREE_CHAR && !rdev) && !perm_capable(c, REFFS_CAP_MKNOD))
 		rc = -EPERM;
@@ -221,7 +221,7 @@ int vfs_tmpfile(struct reffs *r, const struct reffs_cred *c, uint64_t dir, uint3
 	struct reffs_inode *i = inode_make(r, c, d, TREE_FILE, mode & 07777);
 	i->linkable = !excl;
 	*ino = i->ino;
-	orphan_add(r, i);
+	inode_add_orphan(r, i);
 	return 0;
 }
 
@@ -249,7 +249,7 @@ int vfs_link(struct reffs *r, const struct reffs_cred *c, uint64_t ino, uint64_t
 		return rc;
 	if (!may_link(r, c, i))
 		return -EPERM;
-	rc = may_create(c, inode_get(r, dir));
+	rc = vfs_may_create(c, inode_get(r, dir));
 	if (rc)
 		return rc;
 	if (i->type == TREE_DIR)
@@ -268,7 +268,7 @@ int vfs_unlink(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const 
 	int rc = vfs_lookup(r, c, dir, name, &ino);
 
 	if (!rc)
-		rc = may_delete(r, c, inode_get(r, dir), ino, false);
+		rc = vfs_may_delete(r, c, inode_get(r, dir), ino, false);
 	if (!rc)
 		name_unlink(r, dir, name);
 	return rc;
@@ -280,7 +280,7 @@ int vfs_rmdir(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const c
 	int rc = vfs_lookup(r, c, dir, name, &ino);
 
 	if (!rc)
-		rc = may_delete(r, c, inode_get(r, dir), ino, true);
+		rc = vfs_may_delete(r, c, inode_get(r, dir), ino, true);
 	if (!rc && inode_get(r, ino)->map)
 		rc = -ENOTEMPTY;
 	if (!rc)
@@ -296,7 +296,7 @@ int vfs_readlink(struct reffs *r, uint64_t ino, const char **target)
 		return -ESTALE;
 	if (i->type != TREE_SYMLINK)
 		return -EINVAL;
-	note_access(r, i);
+	vfs_note_access(r, i);
 	*target = inode_get(r, ino)->target->data;
 	return 0;
 }

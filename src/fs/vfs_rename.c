@@ -26,10 +26,10 @@ static int check_places(const struct reffs *r, const struct rename *n)
 		return -EEXIST;
 	if (exchange && !n->target)
 		return -ENOENT;
-	if (inode_get(r, n->source)->type == TREE_DIR && dir_is_below(r, n->to.dir, n->source))
+	if (inode_get(r, n->source)->type == TREE_DIR && name_is_below(r, n->to.dir, n->source))
 		return -EINVAL;
 	if (n->target && inode_get(r, n->target)->type == TREE_DIR &&
-	    dir_is_below(r, n->from.dir, n->target))
+	    name_is_below(r, n->from.dir, n->target))
 		return exchange ? -EINVAL : -ENOTEMPTY;
 	return 0;
 }
@@ -48,13 +48,13 @@ static int check_rights(const struct reffs *r, const struct reffs_cred *c, const
 	const struct reffs_inode *source = inode_get(r, n->source);
 	const struct reffs_inode *target = n->target ? inode_get(r, n->target) : NULL;
 	bool source_dir = source->type == TREE_DIR, exchange = n->flags & RENAME_EXCHANGE;
-	int rc = may_delete(r, c, from, n->source, source_dir);
+	int rc = vfs_may_delete(r, c, from, n->source, source_dir);
 
 	if (!rc && !target)
-		rc = may_create(c, to);
+		rc = vfs_may_create(c, to);
 	else if (!rc)
-		rc = may_delete(r, c, to, n->target,
-				exchange ? target->type == TREE_DIR : source_dir);
+		rc = vfs_may_delete(r, c, to, n->target,
+				    exchange ? target->type == TREE_DIR : source_dir);
 	if (!rc)
 		rc = may_move(c, source, n);
 	if (!rc && exchange)
@@ -98,9 +98,9 @@ int vfs_rename(struct reffs *r, const struct reffs_cred *c, uint64_t from_dir, c
 	if ((flags & ~all) ||
 	    ((flags & RENAME_EXCHANGE) && (flags & (RENAME_NOREPLACE | RENAME_WHITEOUT))))
 		return -EINVAL;
-	rc = may_search(r, c, from_dir);
+	rc = vfs_may_search(r, c, from_dir);
 	if (!rc)
-		rc = may_search(r, c, to_dir);
+		rc = vfs_may_search(r, c, to_dir);
 	if (!rc)
 		rc = vfs_find(r, c, from_dir, from, &n.source);
 	if (!rc && !n.source)

@@ -90,7 +90,7 @@ static void put(struct reffs *r, uint64_t ino, const char *name, const void *val
 }
 
 /* Writing takes capabilities away; an empty value is none. */
-void drop_capabilities(struct reffs_inode *i)
+void vfs_drop_capabilities(struct reffs_inode *i)
 {
 	const struct blob *b = i->xattrs ? xattrs_find(i->xattrs, CAPABILITY) : NULL;
 

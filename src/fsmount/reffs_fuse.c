@@ -14,7 +14,7 @@
 
 enum { GROUPS_MAX = 256, BLOCK = 512 };
 
-void mount_lock(struct reffs_mount *m)
+void reffs_mount_lock(struct reffs_mount *m)
 {
 	struct timespec now;
 
@@ -23,7 +23,7 @@ void mount_lock(struct reffs_mount *m)
 	reffs_set_time(m->r, (struct tree_time){ now.tv_sec, (uint32_t)now.tv_nsec });
 }
 
-void mount_unlock(struct reffs_mount *m)
+void reffs_mount_unlock(struct reffs_mount *m)
 {
 	pthread_mutex_unlock(&m->lock);
 }
@@ -70,7 +70,7 @@ static struct reffs_mount *begin(fuse_req_t req, struct caller *c)
 	struct reffs_mount *m = mount_of(req);
 
 	caller_init(c, req);
-	mount_lock(m);
+	reffs_mount_lock(m);
 	return m;
 }
 
@@ -149,9 +149,9 @@ static void reply_entry(fuse_req_t req, int rc, uint64_t dir, uint64_t ino,
 		rc = vfs_getattr(m->r, ino, &a);
 	if (!rc)
 		vfs_pin(m->r, ino, 1);
-	if (kernel_may_keep_names(m, dir))
+	if (reffs_kernel_may_keep_names(m, dir))
 		e.entry_timeout = m->keep_s;
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	if (rc) {
 		fuse_reply_err(req, -rc);
 		return;
@@ -159,11 +159,11 @@ static void reply_entry(fuse_req_t req, int rc, uint64_t dir, uint64_t ino,
 	e.attr = stat_of(&a);
 	if (!(fi ? fuse_reply_create(req, &e, fi) : fuse_reply_entry(req, &e)))
 		return;
-	mount_lock(m); /* the call was interrupted, and the kernel knows nothing */
+	reffs_mount_lock(m); /* the call was interrupted, and the kernel knows nothing */
 	if (fi)
 		count_close(m, ino);
 	vfs_unpin(m->r, ino, 1);
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 }
 
 /* There is no such name, and the kernel may remember that. */
@@ -171,13 +171,13 @@ static void reply_missing(fuse_req_t req)
 {
 	struct reffs_mount *m = mount_of(req);
 
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	fuse_reply_entry(req, &(struct fuse_entry_param){ .entry_timeout = m->keep_s });
 }
 
 static void reply_result(fuse_req_t req, int64_t rc)
 {
-	mount_unlock(mount_of(req));
+	reffs_mount_unlock(mount_of(req));
 	fuse_reply_err(req, (int)-min(rc, (int64_t)0));
 }
 
@@ -189,9 +189,9 @@ static void reply_attr(fuse_req_t req, int rc, uint64_t ino, bool forget)
 
 	if (!rc)
 		rc = vfs_getattr(m->r, ino, &a);
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	if (forget)
-		kernel_forget_names(m);
+		reffs_kernel_forget_names(m);
 	if (rc) {
 		fuse_reply_err(req, -rc);
 		return;
@@ -205,9 +205,9 @@ static void reply_forgetful(fuse_req_t req, int64_t rc, uint64_t ino)
 {
 	struct reffs_mount *m = mount_of(req);
 
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	if (!rc)
-		kernel_forget_attr(m, ino);
+		reffs_kernel_forget_attr(m, ino);
 	fuse_reply_err(req, (int)-min(rc, (int64_t)0));
 }
 
@@ -223,7 +223,7 @@ static bool is_setid(struct reffs_mount *m, uint64_t ino)
 
 static void on_init(void *data, struct fuse_conn_info *conn)
 {
-	kernel_init(data, conn);
+	reffs_kernel_init(data, conn);
 }
 
 static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -233,7 +233,7 @@ static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	uint64_t ino = 0;
 	int rc = vfs_lookup(m->r, &c.cred, parent, name, &ino);
 
-	if (rc == -ENOENT && kernel_may_keep_names(m, parent))
+	if (rc == -ENOENT && reffs_kernel_may_keep_names(m, parent))
 		reply_missing(req);
 	else
 		reply_entry(req, rc, parent, ino, NULL);
@@ -243,9 +243,9 @@ static void on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
 {
 	struct reffs_mount *m = mount_of(req);
 
-	mount_lock(m);
+	reffs_mount_lock(m);
 	vfs_unpin(m->r, ino, n);
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	fuse_reply_none(req);
 }
 
@@ -253,10 +253,10 @@ static void on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 {
 	struct reffs_mount *m = mount_of(req);
 
-	mount_lock(m);
+	reffs_mount_lock(m);
 	for (size_t i = 0; i < count; i++)
 		vfs_unpin(m->r, v[i].ino, v[i].nlookup);
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	fuse_reply_none(req);
 }
 
@@ -323,11 +323,12 @@ static void on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 
 	int rc = vfs_rename(m->r, &c.cred, parent, name, to, new_name, flags);
 	/* The kernel moves what it keeps, also to where it may not (S3). */
-	bool forget = !rc && kernel_may_keep_names(m, parent) != kernel_may_keep_names(m, to);
+	bool forget = !rc &&
+		      reffs_kernel_may_keep_names(m, parent) != reffs_kernel_may_keep_names(m, to);
 
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	if (forget)
-		kernel_forget_names(m);
+		reffs_kernel_forget_names(m);
 	fuse_reply_err(req, -rc);
 }
 
@@ -339,7 +340,7 @@ static void on_readlink(fuse_req_t req, fuse_ino_t ino)
 	int rc = vfs_readlink(m->r, ino, &target);
 	auto_free char *copy = rc ? NULL : xstrdup(target);
 
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	if (rc)
 		fuse_reply_err(req, -rc);
 	else
@@ -413,9 +414,9 @@ static void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
 	const struct reffs_cred *who = drops_setid(m, &c.cred, ino, &a) ? &reffs_root : &c.cred;
 	if (fi)
 		a.set |= VFS_SET_OPEN;
-	bool kept = kernel_may_keep_names(m, ino);
+	bool kept = reffs_kernel_may_keep_names(m, ino);
 	int rc = vfs_setattr(m->r, who, ino, &a);
-	bool forget = kept && !kernel_may_keep_names(m, ino);
+	bool forget = kept && !reffs_kernel_may_keep_names(m, ino);
 	reply_attr(req, rc, ino, forget);
 }
 
@@ -435,7 +436,7 @@ static void on_statfs(fuse_req_t req, fuse_ino_t ino)
 
 	(void)ino;
 	vfs_statfs(m->r, &st);
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	fuse_reply_statfs(req, &(struct statvfs){
 				       .f_bsize = REFFS_PAGE,
 				       .f_frsize = REFFS_PAGE,
@@ -456,13 +457,13 @@ static void on_statfs(fuse_req_t req, fuse_ino_t ino)
 static void reply_xattr(fuse_req_t req, int rc, uint64_t ino, bool kept)
 {
 	struct reffs_mount *m = mount_of(req);
-	bool forget = kept && !kernel_may_keep_names(m, ino);
+	bool forget = kept && !reffs_kernel_may_keep_names(m, ino);
 
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	if (forget)
-		kernel_forget_names(m);
+		reffs_kernel_forget_names(m);
 	if (!rc)
-		kernel_forget_attr(m, ino);
+		reffs_kernel_forget_attr(m, ino);
 	fuse_reply_err(req, -rc);
 }
 
@@ -472,7 +473,7 @@ static void on_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const 
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
 
-	bool kept = kernel_may_keep_names(m, ino);
+	bool kept = reffs_kernel_may_keep_names(m, ino);
 	int rc = vfs_setxattr(m->r, &c.cred, ino, name, value, len, flags);
 	reply_xattr(req, rc, ino, kept);
 }
@@ -482,7 +483,7 @@ static void on_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
 
-	bool kept = kernel_may_keep_names(m, ino);
+	bool kept = reffs_kernel_may_keep_names(m, ino);
 	reply_xattr(req, vfs_removexattr(m->r, &c.cred, ino, name), ino, kept);
 }
 
@@ -508,7 +509,7 @@ static void on_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 	int rc = vfs_getxattr(m->r, &c.cred, ino, name, &value, &len);
 	auto_free char *copy = rc ? NULL : xmemdupz(value, len);
 
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	reply_value(req, rc ? rc : (int64_t)len, copy, size);
 }
 
@@ -519,7 +520,7 @@ static void on_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 	struct reffs_mount *m = begin(req, &c);
 	int64_t len = vfs_listxattr(m->r, &c.cred, ino, list, size);
 
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	reply_value(req, len, list, size);
 }
 
@@ -553,16 +554,16 @@ static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!rc)
 		count_open(m, ino);
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	if (changed)
-		kernel_forget_attr(m, ino);
+		reffs_kernel_forget_attr(m, ino);
 	fi->direct_io = m->direct;
 	if (rc)
 		fuse_reply_err(req, -rc);
 	else if (fuse_reply_open(req, fi)) { /* interrupted: no release will come */
-		mount_lock(m);
+		reffs_mount_lock(m);
 		count_close(m, ino);
-		mount_unlock(m);
+		reffs_mount_unlock(m);
 	}
 }
 
@@ -571,9 +572,9 @@ static void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	struct reffs_mount *m = mount_of(req);
 
 	(void)fi;
-	mount_lock(m);
+	reffs_mount_lock(m);
 	count_close(m, ino);
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	fuse_reply_err(req, 0);
 }
 
@@ -586,7 +587,7 @@ static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	int64_t n = vfs_read(m->r, ino, buf, (uint64_t)off, size);
 
 	(void)fi;
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	if (n < 0)
 		fuse_reply_err(req, (int)-n);
 	else
@@ -598,16 +599,16 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 {
 	struct caller c;
 	int flags = fi->writepage ? 0 : fi->flags & O_APPEND;
-	struct vfs_pages *pages = intake_pages(data, (uint64_t)off, size, flags);
+	struct vfs_pages *pages = reffs_intake_pages(data, (uint64_t)off, size, flags);
 	struct reffs_mount *m = begin(req, &c);
 	/* Pages that are written back have no caller, and go where they are. */
 	const struct reffs_cred *who = fi->writepage ? &reffs_root : &c.cred;
 	bool changed = is_setid(m, ino);
 	int64_t n = vfs_write_pages(m->r, who, ino, data, pages, (uint64_t)off, size, flags);
 
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	if (changed)
-		kernel_forget_attr(m, ino);
+		reffs_kernel_forget_attr(m, ino);
 	if (n < 0)
 		fuse_reply_err(req, (int)-n);
 	else
@@ -633,7 +634,7 @@ static void on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence,
 	int64_t at = vfs_seek(m->r, ino, (uint64_t)off, whence);
 
 	(void)fi;
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	if (at < 0)
 		fuse_reply_err(req, (int)-at);
 	else
@@ -649,8 +650,8 @@ static void on_copy(fuse_req_t req, fuse_ino_t from, off_t from_off, struct fuse
 	int64_t n = vfs_copy(m->r, &c.cred, from, (uint64_t)from_off, to, (uint64_t)to_off, len);
 
 	(void)fi, (void)to_fi, (void)flags;
-	mount_unlock(m);
-	kernel_forget_attr(m, to);
+	reffs_mount_unlock(m);
+	reffs_kernel_forget_attr(m, to);
 	if (n < 0)
 		fuse_reply_err(req, (int)-n);
 	else
@@ -668,12 +669,12 @@ static void listing_end(struct reffs_mount *m, struct reffs_listing *l)
 {
 	struct reffs_listing **at;
 
-	mount_lock(m);
+	reffs_mount_lock(m);
 	vfs_dir_release(&l->dir); /* the names it kept are shared */
 	for (at = &m->listings; *at != l; at = &(*at)->next)
 		assert(*at); /* S5: a restore has to know of it */
 	*at = l->next;
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	free(l);
 }
 
@@ -689,7 +690,7 @@ static void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		*l = (struct reffs_listing){ .next = m->listings, .ino = ino };
 		m->listings = l;
 	}
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	fi->fh = (uintptr_t)l;
 	if (rc)
 		fuse_reply_err(req, -rc);
@@ -757,7 +758,7 @@ static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct reffs_mount *m = begin(req, &c);
 	int rc = vfs_readdir(m->r, ino, &listing_of(fi)->dir, (uint64_t)off, fill_entry, &f);
 
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	if (rc)
 		fuse_reply_err(req, -rc);
 	else
@@ -773,15 +774,15 @@ static void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	struct caller c;
 	struct reffs_mount *m = begin(req, &c);
 
-	f.keep_s = kernel_may_keep_names(m, ino) ? m->keep_s : 0;
+	f.keep_s = reffs_kernel_may_keep_names(m, ino) ? m->keep_s : 0;
 	int rc = vfs_readdir(m->r, ino, &l->dir, (uint64_t)off, fill_entry_plus, &f);
 	l->plus |= f.pinned.n > 0;
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	if (rc ? fuse_reply_err(req, -rc) : fuse_reply_buf(req, buf, f.used)) {
-		mount_lock(m); /* the call was interrupted, and the kernel knows nothing */
+		reffs_mount_lock(m); /* the call was interrupted, and the kernel knows nothing */
 		for (size_t i = 0; i < f.pinned.n; i++)
 			vfs_unpin(m->r, f.pinned.v[i], 1);
-		mount_unlock(m);
+		reffs_mount_unlock(m);
 	}
 	vec_release(&f.pinned);
 }

@@ -150,7 +150,7 @@ static bool is_large_write(const void *buf, ssize_t n)
 	return n >= HEAD + LARGE && h->opcode == FUSE_WRITE;
 }
 
-ssize_t intake_receive(struct session *s, int fd, void *buf, size_t len)
+ssize_t reffs_intake_receive(struct session *s, int fd, void *buf, size_t len)
 {
 	struct intake *in = intake_own();
 	bool large = atomic_load_explicit(&large_last, memory_order_relaxed);
@@ -168,7 +168,7 @@ ssize_t intake_receive(struct session *s, int fd, void *buf, size_t len)
 	return n;
 }
 
-struct vfs_pages *intake_pages(const void *data, uint64_t offset, size_t len, int flags)
+struct vfs_pages *reffs_intake_pages(const void *data, uint64_t offset, size_t len, int flags)
 {
 	struct intake *in = intake_own();
 

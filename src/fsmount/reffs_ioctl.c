@@ -27,11 +27,11 @@ void reffs_new_numbers(struct reffs_mount *m)
 
 static int save(struct reffs_mount *m, const struct outage_reffs_key *k)
 {
-	mount_lock(m);
+	reffs_mount_lock(m);
 	struct reffs_state *s = reffs_save(m->r);
 	reffs_pool_put(&m->pool, k->key, s);
 	reffs_state_unref(s);
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	return 0;
 }
 
@@ -66,19 +66,19 @@ static void forget(struct stale *s)
 	struct reffs_mount *m = s->m;
 
 	for (size_t i = 0; i < s->listings.n; i++)
-		kernel_await_listing(m, s->listings.v[i]);
-	kernel_forget_names(m);
+		reffs_kernel_await_listing(m, s->listings.v[i]);
+	reffs_kernel_forget_names(m);
 	for (size_t i = 0; i < s->inodes.n; i++)
-		kernel_forget_attr(m, s->inodes.v[i]);
+		reffs_kernel_forget_attr(m, s->inodes.v[i]);
 	for (size_t i = 0; i < s->files.n; i++)
-		kernel_forget_file(m, s->files.v[i]);
+		reffs_kernel_forget_file(m, s->files.v[i]);
 }
 
 static int restore(struct reffs_mount *m, const struct outage_reffs_key *k)
 {
 	struct stale stale = { .m = m };
 
-	mount_lock(m);
+	reffs_mount_lock(m);
 	struct reffs_state *s = reffs_pool_get(&m->pool, k->key);
 	if (s) {
 		vfs_restore(m->r, s, note_stale, &stale);
@@ -86,7 +86,7 @@ static int restore(struct reffs_mount *m, const struct outage_reffs_key *k)
 			reffs_pool_drop(&m->pool, k->key);
 		note_listings(&stale);
 	}
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	if (s)
 		forget(&stale);
 	vec_release(&stale.inodes);
@@ -97,10 +97,10 @@ static int restore(struct reffs_mount *m, const struct outage_reffs_key *k)
 
 static int drop(struct reffs_mount *m, const struct outage_reffs_key *k)
 {
-	mount_lock(m);
+	reffs_mount_lock(m);
 	bool there = reffs_pool_get(&m->pool, k->key);
 	reffs_pool_drop(&m->pool, k->key);
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	return there ? 0 : -ENOENT;
 }
 
@@ -109,9 +109,9 @@ static int pickle(struct reffs_mount *m, const struct outage_reffs_file *f, stru
 	auto_strbuf text = STRBUF_INIT;
 	uint64_t key = f->key;
 
-	mount_lock(m);
+	reffs_mount_lock(m);
 	int rc = reffs_pickle(&m->pool, f->flags & OUTAGE_REFFS_ALL ? NULL : &key, &text, err);
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	return rc ? rc : io_write_file(NULL, f->path, text.buf, text.len, 0, err);
 }
 
@@ -122,11 +122,11 @@ static int load(struct reffs_mount *m, const struct outage_reffs_file *f, struct
 
 	if (rc)
 		return rc;
-	mount_lock(m);
+	reffs_mount_lock(m);
 	rc = reffs_load(m->r, &m->pool, strbuf_str(&text), text.len, err);
 	if (!rc)
 		reffs_new_numbers(m);
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	return rc ? err_context(err, "%s", f->path) : 0;
 }
 
@@ -164,11 +164,11 @@ static void reply_hash(fuse_req_t req)
 {
 	struct reffs_mount *m = mount_of(req);
 
-	mount_lock(m);
+	reffs_mount_lock(m);
 	struct reffs_state *s = reffs_save(m->r);
 	struct hash128 h = reffs_state_hash(s);
 	reffs_state_unref(s);
-	mount_unlock(m);
+	reffs_mount_unlock(m);
 	fuse_reply_ioctl(req, 0, &(struct outage_reffs_hash){ h.lo, h.hi },
 			 sizeof(struct outage_reffs_hash));
 }

@@ -19,7 +19,7 @@ enum { EPOCH_MINOR = 44, NOTIFY_INC_EPOCH = 8 };
 
 /* ---- at the start ---- */
 
-void kernel_init(struct reffs_mount *m, struct fuse_conn_info *conn)
+void reffs_kernel_init(struct reffs_mount *m, struct fuse_conn_info *conn)
 {
 	m->keep_s = conn->proto_major == FUSE_KERNEL_VERSION && conn->proto_minor >= EPOCH_MINOR
 			    ? KEEP_S
@@ -38,7 +38,7 @@ void kernel_init(struct reffs_mount *m, struct fuse_conn_info *conn)
 
 /* ---- what it may keep ---- */
 
-bool kernel_may_keep_names(struct reffs_mount *m, uint64_t dir)
+bool reffs_kernel_may_keep_names(struct reffs_mount *m, uint64_t dir)
 {
 	const void *acl;
 	struct reffs_attr a;
@@ -55,7 +55,7 @@ bool kernel_may_keep_names(struct reffs_mount *m, uint64_t dir)
 
 /* ---- making it forget ---- */
 
-void kernel_forget_names(struct reffs_mount *m)
+void reffs_kernel_forget_names(struct reffs_mount *m)
 {
 	struct fuse_out_header h = { .len = sizeof(h), .error = NOTIFY_INC_EPOCH };
 
@@ -63,7 +63,7 @@ void kernel_forget_names(struct reffs_mount *m)
 		log_warn("the kernel does not forget names: %s", strerror(errno));
 }
 
-void kernel_forget_attr(struct reffs_mount *m, uint64_t ino)
+void reffs_kernel_forget_attr(struct reffs_mount *m, uint64_t ino)
 {
 	if (m->keep_s)
 		fuse_lowlevel_notify_inval_inode(m->session.se, ino, -1, 0);
@@ -73,12 +73,12 @@ void kernel_forget_attr(struct reffs_mount *m, uint64_t ino)
  * A thread that lists a directory holds its lock; so does the kernel when it is told about a name
  * there.
  */
-void kernel_await_listing(struct reffs_mount *m, uint64_t dir)
+void reffs_kernel_await_listing(struct reffs_mount *m, uint64_t dir)
 {
 	fuse_lowlevel_notify_inval_entry(m->session.se, dir, ".", 1);
 }
 
-void kernel_forget_file(struct reffs_mount *m, uint64_t ino)
+void reffs_kernel_forget_file(struct reffs_mount *m, uint64_t ino)
 {
 	/*
 	 * The inode may be gone meanwhile; then the kernel says so, and has nothing to forget. Of

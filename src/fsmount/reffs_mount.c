@@ -75,7 +75,7 @@ int reffs_mount_new(const char *dir, const struct reffs_mount_opts *opts, struct
 	m->direct = opts->direct;
 	m->allow_other = opts->allow_other;
 	m->owner = geteuid();
-	m->session.receive = intake_receive;
+	m->session.receive = reffs_intake_receive;
 	m->guardian = GUARDIAN_NONE;
 	pthread_mutex_init(&m->lock, NULL);
 	fs.protect_hardlinks = protected_hardlinks();

@@ -64,8 +64,8 @@ static inline struct reffs_mount *mount_of(fuse_req_t req)
 }
 
 /* Takes the lock, and sets the clock. */
-void mount_lock(struct reffs_mount *m);
-void mount_unlock(struct reffs_mount *m);
+void reffs_mount_lock(struct reffs_mount *m);
+void reffs_mount_unlock(struct reffs_mount *m);
 
 /* ---- reffs_fuse.c ---- */
 
@@ -76,27 +76,27 @@ bool reffs_is_open(const struct reffs_mount *m, uint64_t ino);
 /* ---- reffs_kernel.c: the first needs the lock, the others must not have it ---- */
 
 /* S3 */
-bool kernel_may_keep_names(struct reffs_mount *m, uint64_t dir);
-void kernel_forget_names(struct reffs_mount *m);
-void kernel_forget_attr(struct reffs_mount *m, uint64_t ino);
+bool reffs_kernel_may_keep_names(struct reffs_mount *m, uint64_t dir);
+void reffs_kernel_forget_names(struct reffs_mount *m);
+void reffs_kernel_forget_attr(struct reffs_mount *m, uint64_t ino);
 /* Attributes and pages of a regular file. */
-void kernel_forget_file(struct reffs_mount *m, uint64_t ino);
+void reffs_kernel_forget_file(struct reffs_mount *m, uint64_t ino);
 /* Returns when all listings that were answered before are over. */
-void kernel_await_listing(struct reffs_mount *m, uint64_t dir);
+void reffs_kernel_await_listing(struct reffs_mount *m, uint64_t dir);
 /* Agrees with the kernel on features; before it has asked anything, and when it asks. */
-void kernel_init(struct reffs_mount *m, struct fuse_conn_info *conn);
+void reffs_kernel_init(struct reffs_mount *m, struct fuse_conn_info *conn);
 
 /* ---- reffs_intake.c ---- */
 
 /* Of a write; twice as much does not fit into the pipe that a user without privileges gets. */
 enum { INTAKE_WRITE_MAX = VFS_PAGES_MAX * REFFS_PAGE };
 /* A session's `receive`. */
-ssize_t intake_receive(struct session *s, int fd, void *buf, size_t len);
+ssize_t reffs_intake_receive(struct session *s, int fd, void *buf, size_t len);
 /*
  * Of the write that this thread received last: its whole pages, ready to be written, as many as
  * there is room for. NULL if there is no memory of this thread's own for it.
  */
-struct vfs_pages *intake_pages(const void *data, uint64_t offset, size_t len, int flags);
+struct vfs_pages *reffs_intake_pages(const void *data, uint64_t offset, size_t len, int flags);
 
 /* ---- reffs_ioctl.c ---- */
 

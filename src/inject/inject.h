@@ -103,7 +103,7 @@ bool fault_tear(const struct fault *f, uint64_t len,
 /* FAULT_SYNC: whether of a file's `n` unsynced pages the i-th, from 0, becomes durable. */
 bool fault_wants_page(const struct fault *f, uint64_t i, uint64_t n);
 /* For FAULT_SURVIVE_LISTED, and for the files of FAULT_SYNC. PATH_ANY matches everything. */
-bool path_matches(const struct path_match *m, const char *path);
+bool inject_path_matches(const struct path_match *m, const char *path);
 
 struct inject; /* a set of faults */
 
@@ -215,13 +215,13 @@ struct inject_command {
 };
 
 /* A line of LazyFS's FIFO, "lazyfs::clear-cache". */
-int command_parse_lazyfs(const char *line, const char *root, const char *mnt,
-			 struct inject_command *out, struct err *err) must_check;
+int inject_command_parse_lazyfs(const char *line, const char *root, const char *mnt,
+				struct inject_command *out, struct err *err) must_check;
 /* Words of `outage ctl`, "torn-op file=a.log parts=3 persist=1,3". */
-int command_parse(char *const *words, size_t n, const char *root, const char *mnt,
-		  struct inject_command *out, struct err *err) must_check;
-void command_release(struct inject_command *c);
+int inject_command_parse(char *const *words, size_t n, const char *root, const char *mnt,
+			 struct inject_command *out, struct err *err) must_check;
+void inject_command_release(struct inject_command *c);
 /* One line for each command and what it takes. */
-void command_help(struct strbuf *out);
+void inject_command_help(struct strbuf *out);
 
 #endif

@@ -197,8 +197,8 @@ static bool op_matches(enum posix_op want, enum posix_op op)
 
 bool fault_wants(const struct fault *f, const struct inject_op *op)
 {
-	return op_matches(f->op, op->op) && path_matches(&f->from, op->from) &&
-	       path_matches(&f->to, op->to);
+	return op_matches(f->op, op->op) && inject_path_matches(&f->from, op->from) &&
+	       inject_path_matches(&f->to, op->to);
 }
 
 static uint64_t sum_of(const struct fault_numbers *n)

@@ -578,7 +578,7 @@ static bool found_below(const struct compiled *c, const char *dir, const char *p
 	return alone || (size_t)m.rm_eo > strlen(dir);
 }
 
-bool path_matches(const struct path_match *m, const char *path)
+bool inject_path_matches(const struct path_match *m, const char *path)
 {
 	const struct compiled *c = m->regex;
 

@@ -62,7 +62,7 @@ static const struct command_info {
 	{ "help", NULL, COMMAND_HELP, NOTHING, true, "", "this list" },
 };
 
-void command_help(struct strbuf *out)
+void inject_command_help(struct strbuf *out)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		const struct command_info *c = &commands[i];
@@ -79,7 +79,7 @@ void command_help(struct strbuf *out)
 			 "occurrence and until.\n");
 }
 
-void command_release(struct inject_command *c)
+void inject_command_release(struct inject_command *c)
 {
 	fault_free(c->fault);
 	free(c->name);
@@ -216,8 +216,8 @@ static int parse_words(const struct command_info *c, char *const *words, size_t 
 	return 0;
 }
 
-int command_parse(char *const *words, size_t n, const char *root, const char *mnt,
-		  struct inject_command *out, struct err *err)
+int inject_command_parse(char *const *words, size_t n, const char *root, const char *mnt,
+			 struct inject_command *out, struct err *err)
 {
 	const struct inject_places at = { root, mnt };
 	const struct command_info *c;
@@ -230,7 +230,7 @@ int command_parse(char *const *words, size_t n, const char *root, const char *mn
 	if (!rc)
 		rc = parse_words(c, words + 1, n - 1, false, &at, &cmd, err);
 	if (rc)
-		command_release(&cmd);
+		inject_command_release(&cmd);
 	else
 		*out = cmd;
 	return rc;
@@ -293,8 +293,8 @@ static int parse_line(char *line, const struct inject_places *at, struct inject_
 	return rc;
 }
 
-int command_parse_lazyfs(const char *line, const char *root, const char *mnt,
-			 struct inject_command *out, struct err *err)
+int inject_command_parse_lazyfs(const char *line, const char *root, const char *mnt,
+				struct inject_command *out, struct err *err)
 {
 	const struct inject_places at = { root, mnt };
 	auto_free char *copy = xstrdup(line);
@@ -306,7 +306,7 @@ int command_parse_lazyfs(const char *line, const char *root, const char *mnt,
 	int rc = parse_line(copy, &at, &cmd, err);
 
 	if (rc)
-		command_release(&cmd);
+		inject_command_release(&cmd);
 	else
 		*out = cmd;
 	return rc;

@@ -34,7 +34,7 @@ static bool wants_shell(const char *command)
 	return false;
 }
 
-int command_plain(const char *command, const char *file, struct words *out, struct err *err)
+int pm_command_plain(const char *command, const char *file, struct words *out, struct err *err)
 {
 	struct err why = ERR_INIT;
 	auto_words w = { 0 };
@@ -55,11 +55,11 @@ int command_plain(const char *command, const char *file, struct words *out, stru
 	return 0;
 }
 
-int command_traced(const struct tracer *t, const char *command, const char *file, struct words *out,
-		   struct err *err)
+int pm_command_traced(const struct tracer *t, const char *command, const char *file,
+		      struct words *out, struct err *err)
 {
 	const char *const shell[] = { "/bin/sh", "-c", command, "sh", file };
-	int rc = t->preload ? 0 : command_plain(command, file, out, err);
+	int rc = t->preload ? 0 : pm_command_plain(command, file, out, err);
 
 	for (size_t i = 0; t->preload && i < ARRAY_SIZE(shell); i++)
 		vec_push(out, xstrdup(shell[i]));

@@ -13,11 +13,11 @@
 #include "record/pm_tracer.h"
 
 /* The words of a plain command. Fails, and says what to do, if it is none. */
-int command_plain(const char *command, const char *file, struct words *out, struct err *err)
+int pm_command_plain(const char *command, const char *file, struct words *out, struct err *err)
 	must_check;
 
 /* The words that a tracer runs for a command; NULL at the end is part of `out`. */
-int command_traced(const struct tracer *t, const char *command, const char *file, struct words *out,
-		   struct err *err) must_check;
+int pm_command_traced(const struct tracer *t, const char *command, const char *file,
+		      struct words *out, struct err *err) must_check;
 
 #endif

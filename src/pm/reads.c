@@ -45,7 +45,7 @@ static int trace_command(struct reads_watcher *w, const char *command, struct re
 	auto_trace t;
 
 	trace_init(&t);
-	int rc = command_traced(w->tracer, command, w->run->plan.file, &argv, err);
+	int rc = pm_command_traced(w->tracer, command, w->run->plan.file, &argv, err);
 	if (!rc)
 		rc = tracer_run(w->tracer, w->run->plan.file, (const char *const *)argv.v,
 				w->run->plan.timeout_ms, &x, err);

@@ -176,7 +176,7 @@ int pm_recoveries(const struct pm_recovery_opts *o, struct pm_found *found,
 				    .max = o->count,
 				    .next = o->run->n_nested };
 	*out = (struct pm_recovered){ 0 };
-	int rc = command_traced(o->tracer, command, p->file, &x.argv, err);
+	int rc = pm_command_traced(o->tracer, command, p->file, &x.argv, err);
 	if (!rc)
 		rc = choose(&x, err);
 	words_release(&x.argv);

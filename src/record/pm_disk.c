@@ -134,7 +134,7 @@ void pm_disk_in_use(struct disk *base, bool in_use)
 static int judge_test(const struct pm_disk *d, struct err *err)
 {
 	struct selftest_wrong wrong = { 0 };
-	int rc = selftest_compare(d->view, STREAM_LIMIT, true, &wrong, err);
+	int rc = pm_selftest_compare(d->view, STREAM_LIMIT, true, &wrong, err);
 
 	if (!rc && wrong.number)
 		rc = err_set(err, -ENOTSUP,

@@ -181,8 +181,8 @@ static void note_wrong(struct selftest_wrong *w, uint64_t number, const struct p
 			 e->addr);
 }
 
-int selftest_compare(const void *stream, size_t len, bool in_machine, struct selftest_wrong *wrong,
-		     struct err *err)
+int pm_selftest_compare(const void *stream, size_t len, bool in_machine,
+			struct selftest_wrong *wrong, struct err *err)
 {
 	const struct expected *e = expected, *end = expected + ARRAY_SIZE(expected);
 	struct selftest_seen seen = { 0 };
@@ -264,11 +264,11 @@ static int once(const struct tracer *t, const struct files *f, struct selftest_w
 	if (!rc && (x.end.exit_code || x.end.timed_out))
 		rc = ended_badly(t, &x, err);
 	if (!rc)
-		rc = selftest_compare(x.stream, x.len, false, wrong, err);
+		rc = pm_selftest_compare(x.stream, x.len, false, wrong, err);
 	return rc;
 }
 
-int selftest_run(struct tracer *t, struct err *err)
+int pm_selftest_run(struct tracer *t, struct err *err)
 {
 	struct files f = { -1, -1 };
 	struct selftest_wrong wrong = { 0 };

@@ -21,10 +21,10 @@ struct selftest_wrong {
  * Compares what was traced of the program. In a machine, a kernel may move it to another processor,
  * and do something else in between.
  */
-int selftest_compare(const void *stream, size_t len, bool in_machine, struct selftest_wrong *wrong,
-		     struct err *err) must_check;
+int pm_selftest_compare(const void *stream, size_t len, bool in_machine,
+			struct selftest_wrong *wrong, struct err *err) must_check;
 
 /* Tries the fast way first, then the safe one: `t->filter` is left as it must be. */
-int selftest_run(struct tracer *t, struct err *err) must_check;
+int pm_selftest_run(struct tracer *t, struct err *err) must_check;
 
 #endif

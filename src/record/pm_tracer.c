@@ -144,7 +144,7 @@ int tracer_open(struct tracer *t, const char *qemu, struct err *err)
 
 	if (!rc)
 		rc = unpack(t, err);
-	return rc ? rc : selftest_run(t, err);
+	return rc ? rc : pm_selftest_run(t, err);
 }
 
 void tracer_close(struct tracer *t)

@@ -248,7 +248,7 @@ static int text_case(const struct app_view *v, const struct app_case *c, struct 
 			continue;
 		}
 		strbuf_addf(out, "%s    %-8s ", r->gap ? "             ...\n" : "",
-			    fate_name(r->fate));
+			    view_fate_name(r->fate));
 		add_row(v, r, out);
 		strbuf_addch(out, '\n');
 		text_stack(v, c, r, out);
@@ -374,7 +374,8 @@ static int json_case(const struct app_view *v, const struct app_case *c, struct 
 			json_kv_string(j, "path", call->path);
 		if (call && call->path2)
 			json_kv_string(j, "path2", call->path2);
-		json_kvs(j, KV("words", strbuf_str(&words)), KV("fate", fate_name(rows.v[i].fate)));
+		json_kvs(j, KV("words", strbuf_str(&words)),
+			 KV("fate", view_fate_name(rows.v[i].fate)));
 		json_stack(v, &rows.v[i], j);
 		json_end(j);
 	}

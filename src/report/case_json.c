@@ -73,7 +73,7 @@ static void put_writes(const struct view_crash *c, struct json *j)
 				 KV("cpu", ev->cpu), KV("pc", ev->pc));
 			put_place(c, ev, j);
 		}
-		json_kv_string(j, "fate", fate_name(view_fate(c, i)));
+		json_kv_string(j, "fate", view_fate_name(view_fate(c, i)));
 		json_end(j);
 	}
 	json_end(j);

@@ -55,7 +55,7 @@ static void add_problems(const struct view *v, struct strbuf *out)
 
 		add(out, "%s %s [%s]\n", i ? "     and" : "problem ", p->words,
 		    finding_kind_name(p->kind));
-		const char *joint, *reason = problem_reason(p, &joint);
+		const char *joint, *reason = view_problem_reason(p, &joint);
 
 		if (*reason)
 			add(out, "%-8s %s\n", joint, reason);

@@ -121,7 +121,7 @@ static void put_problems(const struct view *v, struct strbuf *out)
 
 		html_addf(out, "<p class=\"said\"><b>%s</b>%s%s", kind, said ? "" : ": ",
 			  p->words + said);
-		const char *joint, *reason = problem_reason(p, &joint);
+		const char *joint, *reason = view_problem_reason(p, &joint);
 
 		if (*reason)
 			html_addf(out, "<small>%s %s</small>", joint, reason);

@@ -52,7 +52,8 @@ void report_page_row(struct strbuf *out, bool gap, enum request_fate fate,
 {
 	if (gap)
 		strbuf_adds(out, "<tr><td></td><td>...</td></tr>\n");
-	html_addf(out, "<tr class=\"%s\"><td>%s</td><td>", fate_name(fate), fate_name(fate));
+	html_addf(out, "<tr class=\"%s\"><td>%s</td><td>", view_fate_name(fate),
+		  view_fate_name(fate));
 	report_html_escape(out, strbuf_str(words), words->len);
 }
 

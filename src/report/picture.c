@@ -197,7 +197,7 @@ static void describe(struct picture *p, size_t i)
 
 	strbuf_addf(p->out, "<title>event %zu: %s of %llu bytes at %llu, %s; %s", i,
 		    event_kind_name(ev->kind), llu(ev->len), llu(ev->addr),
-		    ev->flags & EV_META ? "metadata" : "data", fate_name(view_fate(p->c, i)));
+		    ev->flags & EV_META ? "metadata" : "data", view_fate_name(view_fate(p->c, i)));
 	const char *place = view_place(p->c, ev);
 	if (place) {
 		strbuf_adds(p->out, "; made at ");
@@ -214,7 +214,7 @@ static void draw_write(struct picture *p, size_t i)
 	const struct event *ev = &p->c->trace.events.v[i];
 	int x = p->x[i] + 5, y = WRITES_Y + ROW * p->row[i];
 
-	strbuf_addf(p->out, "<g class=\"w %s\">", fate_name(view_fate(p->c, i)));
+	strbuf_addf(p->out, "<g class=\"w %s\">", view_fate_name(view_fate(p->c, i)));
 	describe(p, i);
 	strbuf_addf(p->out, "<path d=\"M%d %dH%d\"%s/>", x, y, p->x[p->done[i]] + 2,
 		    p->done[i] < p->n ? "" : " stroke-dasharray=\"3 3\"");

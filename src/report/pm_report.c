@@ -83,8 +83,9 @@ static void add_rows(const struct pm_run *r, const struct crash_state *s, struct
 
 		add_words(r, i, &words);
 		report_page_row(out, gap,
-				t->events.v[i].kind == EV_STORE || i >= s->point ? state_fate(s, i)
-										 : REQUEST_NONE,
+				t->events.v[i].kind == EV_STORE || i >= s->point
+					? view_state_fate(s, i)
+					: REQUEST_NONE,
 				&words);
 		strbuf_adds(out, "</td></tr>\n");
 		gap = false;

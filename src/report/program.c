@@ -273,7 +273,7 @@ static void put_head(const struct view *v, const struct live *l, struct strbuf *
 	for (size_t i = 0; i < v->c.problems.n; i++) {
 		strbuf_adds(out, " *   ");
 		put_comment(out, v->c.problems.v[i].words);
-		const char *joint, *reason = problem_reason(&v->c.problems.v[i], &joint);
+		const char *joint, *reason = view_problem_reason(&v->c.problems.v[i], &joint);
 
 		if (*reason) {
 			strbuf_addf(out, "\n *     %s ", joint);

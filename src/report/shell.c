@@ -281,7 +281,7 @@ static const struct falloc_forms *falloc_forms_of(const struct op *op)
 {
 	const struct falloc_forms *f = falloc_forms;
 
-	while (f->mode != UINT_MAX && f->mode != op_words(op, falloc_words))
+	while (f->mode != UINT_MAX && f->mode != op_words(op, op_falloc_words))
 		f++;
 	return f;
 }
@@ -360,7 +360,7 @@ void shell_strange(bool ours, const char *begin, struct strbuf *out)
 void shell_finding(const struct view *v, struct strbuf *out)
 {
 	vec_each(p, &v->c.problems) {
-		const char *joint, *reason = problem_reason(p, &joint);
+		const char *joint, *reason = view_problem_reason(p, &joint);
 
 		shell_notef(out, "# %s\n", p->words);
 		if (*reason)

@@ -151,7 +151,7 @@ static bool has_event(const uint64_t *v, size_t n, uint64_t event)
 	return any_of(i, n, v[i] == event);
 }
 
-enum request_fate state_fate(const struct crash_state *s, uint64_t event)
+enum request_fate view_state_fate(const struct crash_state *s, uint64_t event)
 {
 	if (event >= s->point)
 		return REQUEST_LATER;
@@ -165,10 +165,10 @@ enum request_fate state_fate(const struct crash_state *s, uint64_t event)
 
 enum request_fate view_fate(const struct view_crash *c, uint64_t event)
 {
-	return c->has_state ? state_fate(&c->state, event) : REQUEST_DURABLE;
+	return c->has_state ? view_state_fate(&c->state, event) : REQUEST_DURABLE;
 }
 
-const char *fate_name(enum request_fate f)
+const char *view_fate_name(enum request_fate f)
 {
 	static const char *const names[] = { "", "durable", "survived", "torn", "lost", "later" };
 
@@ -286,7 +286,7 @@ size_t view_recovered(const struct view_crash *c)
 	return attempt_walked(&c->trace);
 }
 
-const char *problem_reason(const struct stored_problem *p, const char **joint)
+const char *view_problem_reason(const struct stored_problem *p, const char **joint)
 {
 	*joint = *p->promise ? "although" : "because";
 	return *p->promise ? p->promise : finding_kind_why(p->kind);

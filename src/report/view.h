@@ -55,10 +55,10 @@ int view_load(const char *dir, bool brief, struct view *out, struct err *err) mu
 void view_release(struct view *v);
 
 enum request_fate view_fate(const struct view_crash *c, uint64_t event);
-enum request_fate state_fate(const struct crash_state *s, uint64_t event);
+enum request_fate view_state_fate(const struct crash_state *s, uint64_t event);
 /* Where recovery is over and the use of what was recovered begins, in the trace of a recovery. */
 size_t view_recovered(const struct view_crash *c);
-const char *fate_name(enum request_fate f);
+const char *view_fate_name(enum request_fate f);
 /* The name of where an event was made; NULL: it has none. */
 const char *view_place(const struct view_crash *c, const struct event *ev);
 /* The same for the caller `depth` calls away from it: from 0 on. */
@@ -91,7 +91,7 @@ void view_steps(const struct view *v, struct view_steps *out);
  * promise covers it, "no operation ever gave it that value", with "because". "" if there is
  * nothing to say.
  */
-const char *problem_reason(const struct stored_problem *p, const char **joint);
+const char *view_problem_reason(const struct stored_problem *p, const char **joint);
 
 /* Expected and seen, side by side: a path is in a row of its own. */
 enum row_mark { ROW_SAME, ROW_CHANGED, ROW_MISSING, ROW_EXTRA };

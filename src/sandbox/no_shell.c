@@ -8,7 +8,7 @@ static bool is_plain(char c)
 	       (c && strchr("_./:@%+,-= ", c));
 }
 
-char **command_words(const char *command)
+char **no_shell_words(const char *command)
 {
 	size_t len = strlen(command), n = 0;
 

@@ -14,6 +14,6 @@
  * The words of a command that begins with a path (a name alone may be the shell's own), and has no
  * character that could mean something to a shell; NULL if it is not such a one. For free(), in one.
  */
-char **command_words(const char *command);
+char **no_shell_words(const char *command);
 
 #endif

@@ -276,7 +276,7 @@ static bool read_variables(int fd, uint64_t len, struct strbuf *to)
 static void keep(const struct sandbox_opts *opts, int fd)
 {
 	struct start s = { .opts = opts,
-			   .words = command_words(opts->command),
+			   .words = no_shell_words(opts->command),
 			   .keeper = getpid() };
 	bool own = getpid() == 1, stay = opts->shared && own;
 	struct sandbox_request r = { 0 };

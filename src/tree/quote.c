@@ -125,7 +125,7 @@ static int unescape(const char **p, const char *end, unsigned char *out)
 	return 0;
 }
 
-int unquote_name(const char **p, const char *end, struct strbuf *out)
+int tree_unquote_name(const char **p, const char *end, struct strbuf *out)
 {
 	size_t start = out->len;
 
@@ -179,7 +179,7 @@ static int unquote_run(const char **p, const char *end, uint64_t count, size_t l
 	return 0;
 }
 
-int unquote_bytes(const char **p, const char *end, size_t limit, struct strbuf *out)
+int tree_unquote_bytes(const char **p, const char *end, size_t limit, struct strbuf *out)
 {
 	size_t start = out->len;
 

@@ -329,7 +329,7 @@ static int take_data(struct text_parser *ps, struct tree_entry *e)
 	if (!tree_keep(ps->t, &all, e->size))
 		return bad(ps, "there is more content than a tree can keep");
 	strbuf_clear(&ps->buf);
-	rc = unquote_bytes(&ps->p, ps->end, (size_t)e->size, &ps->buf);
+	rc = tree_unquote_bytes(&ps->p, ps->end, (size_t)e->size, &ps->buf);
 	if (rc == -EINVAL)
 		return bad(ps, "data= is not properly quoted");
 	if (rc || ps->buf.len != e->size)
@@ -343,7 +343,7 @@ static int take_data(struct text_parser *ps, struct tree_entry *e)
 static int take_target(struct text_parser *ps, struct tree_entry *e)
 {
 	strbuf_clear(&ps->buf);
-	if (!take(ps, " target=") || unquote_bytes(&ps->p, ps->end, XATTR_LEN_MAX, &ps->buf))
+	if (!take(ps, " target=") || tree_unquote_bytes(&ps->p, ps->end, XATTR_LEN_MAX, &ps->buf))
 		return bad(ps, "target= is missing or not properly quoted");
 	if (memchr(strbuf_str(&ps->buf), '\0', ps->buf.len))
 		return bad(ps, "target= has a zero byte in it");
@@ -354,7 +354,7 @@ static int take_target(struct text_parser *ps, struct tree_entry *e)
 static int take_path(struct text_parser *ps, struct tree_entry *e)
 {
 	strbuf_clear(&ps->buf);
-	if (unquote_name(&ps->p, ps->end, &ps->buf))
+	if (tree_unquote_name(&ps->p, ps->end, &ps->buf))
 		return bad(ps, "the path is missing or not properly quoted");
 	char *path = arena_memdupz(&ps->t->arena, ps->buf.buf, ps->buf.len);
 	e->path = path;
@@ -434,11 +434,11 @@ static int parse_xattr(struct text_parser *ps)
 	if (!ps->t->entries.n || !tree_has_xattrs(&vec_last(&ps->t->entries)))
 		return bad(ps, "an attribute, but of no entry that can have one");
 	strbuf_clear(&ps->buf);
-	if (unquote_name(&ps->p, ps->end, &ps->buf) || !take(ps, " "))
+	if (tree_unquote_name(&ps->p, ps->end, &ps->buf) || !take(ps, " "))
 		return bad(ps, "the attribute's name is missing or not properly quoted");
 	x.name = arena_memdupz(&ps->t->arena, ps->buf.buf, ps->buf.len);
 	strbuf_clear(&ps->buf);
-	if (unquote_bytes(&ps->p, ps->end, XATTR_LEN_MAX, &ps->buf) || ps->p != ps->end)
+	if (tree_unquote_bytes(&ps->p, ps->end, XATTR_LEN_MAX, &ps->buf) || ps->p != ps->end)
 		return bad(ps, "the attribute's value is not properly quoted");
 	x.len = ps->buf.len;
 	x.value = arena_memdupz(&ps->t->arena, ps->buf.buf, ps->buf.len);

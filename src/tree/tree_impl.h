@@ -39,10 +39,11 @@ bool quote_bytes(struct strbuf *out, const void *data, size_t len, size_t max);
 void quote_brief(struct strbuf *out, const void *data, size_t len, size_t max);
 
 /*
- * Both move *p past what they read and never past `end`; 0 or -EINVAL. unquote_bytes stops with
- * -EFBIG rather than add more than `limit` bytes.
+ * Both move *p past what they read and never past `end`; 0 or -EINVAL. tree_unquote_bytes stops
+ * with -EFBIG rather than add more than `limit` bytes.
  */
-int unquote_name(const char **p, const char *end, struct strbuf *out) must_check;
-int unquote_bytes(const char **p, const char *end, size_t limit, struct strbuf *out) must_check;
+int tree_unquote_name(const char **p, const char *end, struct strbuf *out) must_check;
+int tree_unquote_bytes(const char **p, const char *end, size_t limit, struct strbuf *out)
+	must_check;
 
 #endif

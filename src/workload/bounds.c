@@ -210,9 +210,9 @@ static int set_falloc_modes(struct bounds *b, struct bounds_source *src,
 		char *rest = copy, *one;
 
 		while ((one = strsep(&rest, ","))) {
-			const struct word *w = find_word(falloc_words, one);
+			const struct word *w = find_word(op_falloc_words, one);
 			if (!w)
-				return unknown_word(src, falloc_words, one, err);
+				return unknown_word(src, op_falloc_words, one, err);
 			value |= w->value;
 		}
 		vec_push(&b->falloc_modes,

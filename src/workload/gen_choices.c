@@ -118,7 +118,7 @@ static void add_value(struct builder *s, size_t at, uint64_t value)
 
 static void add_listed(struct builder *s, size_t at, const struct arg_def *arg)
 {
-	if (arg->words == falloc_words) {
+	if (arg->words == op_falloc_words) {
 		for (size_t i = 0; i < s->b->falloc_modes.n; i++) {
 			s->op.args[at].text = s->b->falloc_modes.v[i].text;
 			s->choice.value = s->b->falloc_modes.v[i].value;

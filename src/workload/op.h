@@ -85,7 +85,7 @@ enum op_flags {
 	OP_COMMAND = 1 << 4,	  /* runs a command, whose effect is unknown beforehand */
 	OP_DIRECT = 1 << 5,	  /* goes past the page cache, so it must be aligned */
 	OP_MAPS = 1 << 6,	  /* writes by stores to a mapping, not by one system call */
-	OP_RANGES = 1 << 7,	  /* allocates, frees or moves a range, as falloc_words say */
+	OP_RANGES = 1 << 7,	  /* allocates, frees or moves a range, as op_falloc_words say */
 	OP_COPIES = 1 << 8,	  /* copies data between files, byte by byte */
 	OP_SHARES = 1 << 9,	  /* makes files share data */
 	OP_XATTR = 1 << 10,	  /* gives an extended attribute a value */
@@ -177,8 +177,8 @@ enum rename_words {
 	RENAME_W_WHITEOUT = 4,
 	RENAME_W_ALL = 7
 };
-extern const struct word falloc_words[];
+extern const struct word op_falloc_words[];
 extern const struct word rename_words[];
-extern const struct word write_words[];
+extern const struct word op_write_words[];
 
 #endif

@@ -21,7 +21,7 @@ static const struct word node_words[] = {
 	{ "socket", S_IFSOCK }, { "regular", S_IFREG }, { NULL, 0 },
 };
 
-const struct word write_words[] = {
+const struct word op_write_words[] = {
 	{ "sync", WRITE_SYNC },
 	{ "dsync", WRITE_DSYNC },
 	{ NULL, 0 },
@@ -50,7 +50,7 @@ const struct word rename_words[] = {
 	{ NULL, 0 },
 };
 
-const struct word falloc_words[] = {
+const struct word op_falloc_words[] = {
 	{ "plain", 0 },
 	{ "keep", FALLOC_FL_KEEP_SIZE },
 	{ "punch", FALLOC_FL_PUNCH_HOLE },
@@ -144,7 +144,7 @@ bool op_persists(const struct op *op)
 {
 	if (writes_nothing(op))
 		return false;
-	if (op_words(op, write_words))
+	if (op_words(op, op_write_words))
 		return true;
 	return op->def->promise && !(op_words(op, mmap_words) & MMAP_NOSYNC);
 }

@@ -64,7 +64,7 @@ static void check_command(int rc, struct inject_command *c, const struct err *er
 	assert(c->kind != COMMAND_SYNC || c->fault);
 	if (c->kind == COMMAND_FAULT)
 		set_and_ask(&c->fault, 1);
-	command_release(c);
+	inject_command_release(c);
 }
 
 static void words(char *text)
@@ -76,7 +76,7 @@ static void words(char *text)
 
 	while ((word = strsep(&text, " ")))
 		vec_push(&list, word);
-	int rc = command_parse(list.v, list.n, "/root", NULL, &c, &err);
+	int rc = inject_command_parse(list.v, list.n, "/root", NULL, &c, &err);
 
 	check_command(rc, &c, &err);
 	vec_release(&list);
@@ -105,7 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	switch (data[0] % 3) {
 	case 0:
-		check_command(command_parse_lazyfs(text, "/root", "/mnt", &c, &err), &c, &err);
+		check_command(inject_command_parse_lazyfs(text, "/root", "/mnt", &c, &err), &c,
+			      &err);
 		break;
 	case 1:
 		words(text);

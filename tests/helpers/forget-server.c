@@ -41,7 +41,7 @@ static void answer(char *line)
 	for (char *w = strtok_r(line + as_json, " ", &save); w && n < ARRAY_SIZE(words);
 	     w = strtok_r(NULL, " ", &save))
 		words[n++] = w;
-	rc = command_parse(words, n, root, mnt, &c, &err);
+	rc = inject_command_parse(words, n, root, mnt, &c, &err);
 	if (!rc)
 		rc = forget_command(mount, &c, as_json ? NULL : &text, as_json ? &json : NULL,
 				    &err);
@@ -50,7 +50,7 @@ static void answer(char *line)
 		puts("");
 	printf(rc ? "error: %s\n" : "ok\n", err.msg);
 	fflush(stdout);
-	command_release(&c);
+	inject_command_release(&c);
 }
 
 static atomic_bool done;
@@ -78,7 +78,7 @@ static int add_fault(struct inject *set, char **words, size_t n, struct err *err
 {
 	struct inject_command c = { 0 };
 	uint64_t id;
-	int rc = command_parse(words, n, root, mnt, &c, err);
+	int rc = inject_command_parse(words, n, root, mnt, &c, err);
 
 	if (!rc && !c.fault)
 		rc = err_set(err, -EINVAL, "that is no fault");
@@ -86,7 +86,7 @@ static int add_fault(struct inject *set, char **words, size_t n, struct err *err
 		rc = inject_add(set, c.fault, &id, err);
 	if (!rc)
 		c.fault = NULL;
-	command_release(&c);
+	inject_command_release(&c);
 	return rc;
 }
 

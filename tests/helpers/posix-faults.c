@@ -41,7 +41,7 @@ static bool strikes(const struct posix_log *log, const struct posix_suggestion *
 		inject_free(set);
 		return false;
 	}
-	if (command_parse(words.we_wordv, words.we_wordc, "/root", "/mnt", &command, &err)) {
+	if (inject_command_parse(words.we_wordv, words.we_wordc, "/root", "/mnt", &command, &err)) {
 		printf("refused: %s: %s\n", s->command, err.msg);
 	} else if (command.kind != COMMAND_FAULT) {
 		printf("no fault: %s\n", s->command);
@@ -53,7 +53,7 @@ static bool strikes(const struct posix_log *log, const struct posix_suggestion *
 		printf("%s: %s strikes at event %" PRId64 "\n", at == s->event ? "right" : "wrong",
 		       s->command, (int64_t)at);
 	}
-	command_release(&command);
+	inject_command_release(&command);
 	wordfree(&words);
 	inject_free(set);
 	return at == s->event;

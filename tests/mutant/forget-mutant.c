@@ -34,10 +34,10 @@ size_t __real_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, 
 				  bool has_data);
 size_t __wrap_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
 				  bool has_data);
-bool __real_data_needs_metadata(struct forget *f, struct node *n);
-bool __wrap_data_needs_metadata(struct forget *f, struct node *n);
-int __real_copy_tree(int from, int to, const char *skip, struct recover_places *places);
-int __wrap_copy_tree(int from, int to, const char *skip, struct recover_places *places);
+bool __real_forget_data_needs_metadata(struct forget *f, struct node *n);
+bool __wrap_forget_data_needs_metadata(struct forget *f, struct node *n);
+int __real_forget_copy_tree(int from, int to, const char *skip, struct recover_places *places);
+int __wrap_forget_copy_tree(int from, int to, const char *skip, struct recover_places *places);
 int __real_forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end,
 			      const char *why, struct told_list *told, struct strbuf *text,
 			      struct strbuf *json);
@@ -69,13 +69,13 @@ int __wrap_undo_apply(const struct undo *u, struct undo_place *p)
 }
 
 /* ROOT is empty, or full again, when its copy from a snapshot (which skips nothing) is left. */
-int __wrap_copy_tree(int from, int to, const char *skip, struct recover_places *places)
+int __wrap_forget_copy_tree(int from, int to, const char *skip, struct recover_places *places)
 {
 	int rc;
 
 	if (!skip)
 		die_at("rollback");
-	rc = __real_copy_tree(from, to, skip, places);
+	rc = __real_forget_copy_tree(from, to, skip, places);
 	if (!skip)
 		die_at("rollback");
 	return rc;
@@ -126,9 +126,9 @@ size_t __wrap_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, 
 }
 
 /* A sync of data that is written in place commits, too. */
-bool __wrap_data_needs_metadata(struct forget *f, struct node *n)
+bool __wrap_forget_data_needs_metadata(struct forget *f, struct node *n)
 {
-	return has("in-place", 1) || __real_data_needs_metadata(f, n);
+	return has("in-place", 1) || __real_forget_data_needs_metadata(f, n);
 }
 
 /* The kernel is not told of a loss. */

@@ -359,16 +359,16 @@ static void test_words(void)
 	size_t plain = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(shells); i++) {
-		auto_free char **words = command_words(shells[i]);
+		auto_free char **words = no_shell_words(shells[i]);
 
 		plain += words != NULL;
 	}
 	is_u(plain, 0, "what is left to a shell");
-	auto_free char **words = command_words("  ./a/b   -x=1 c:d,e@f%g+h_i  j ");
+	auto_free char **words = no_shell_words("  ./a/b   -x=1 c:d,e@f%g+h_i  j ");
 	ok(words && streq(words[0], "./a/b") && streq(words[1], "-x=1") &&
 		   streq(words[2], "c:d,e@f%g+h_i") && streq(words[3], "j") && !words[4],
 	   "a path and some words");
-	auto_free char **one = command_words("/a");
+	auto_free char **one = no_shell_words("/a");
 	ok(one && streq(one[0], "/a") && !one[1], "a path alone");
 }
 

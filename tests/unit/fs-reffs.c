@@ -148,7 +148,7 @@ static void add_words(struct rng *g, const struct arg_def *arg, struct strbuf *o
 		return;
 	for (first = 0; one_in(g, 3) && first < 3; first++)
 		strbuf_addf(out, ",%s", arg->words[rng_below(g, n)].name);
-	if (arg->words == falloc_words && one_in(g, 2))
+	if (arg->words == op_falloc_words && one_in(g, 2))
 		strbuf_adds(out, ",keep"); /* which a hole needs */
 }
 
@@ -323,7 +323,7 @@ static bool changed_meaning(const struct op *op)
 
 	if (op->def->flags & OP_MAKES_HANDLE)
 		return (flags & O_CREAT) && (flags & O_DIRECTORY);
-	if (op->def->args[1].words != falloc_words)
+	if (op->def->args[1].words != op_falloc_words)
 		return false;
 	return (mode & (mode - 1)) || (mode != flags && mode != FALLOC_FL_PUNCH_HOLE && mode);
 }

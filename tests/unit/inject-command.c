@@ -38,10 +38,10 @@ static int parse(const char *text, bool line, struct inject_command *c, struct e
 	char *rest = copy, *word;
 
 	if (line)
-		return command_parse_lazyfs(text, "/root/dir", "/mnt/dir", c, err);
+		return inject_command_parse_lazyfs(text, "/root/dir", "/mnt/dir", c, err);
 	while (*text && (word = strsep(&rest, " ")))
 		vec_push(&words, word);
-	int rc = command_parse(words.v, words.n, "/root/dir", "/mnt/dir", c, err);
+	int rc = inject_command_parse(words.v, words.n, "/root/dir", "/mnt/dir", c, err);
 
 	vec_release(&words);
 	return rc;
@@ -59,7 +59,7 @@ static void means(const char *text, bool line, const char *want)
 	}
 	describe(&c, &got);
 	is_s(strbuf_str(&got), want, "and means that");
-	command_release(&c);
+	inject_command_release(&c);
 }
 
 static void refuses(const char *text, bool line, const char *want)
@@ -71,7 +71,7 @@ static void refuses(const char *text, bool line, const char *want)
 	is_i(rc, -EINVAL, "refused: %s", want);
 	is_s(err.msg, want, "and the sentence");
 	if (!rc)
-		command_release(&c);
+		inject_command_release(&c);
 }
 
 static void test_lines(void)
@@ -171,10 +171,10 @@ static void test_wrong_lines(void)
 	struct inject_command c;
 	struct err err = ERR_INIT;
 
-	ok(command_parse_lazyfs(strbuf_str(&noise), NULL, NULL, &c, &err) == 0 &&
+	ok(inject_command_parse_lazyfs(strbuf_str(&noise), NULL, NULL, &c, &err) == 0 &&
 		   strlen(c.fault->from.text) == 20001,
 	   "a long line");
-	command_release(&c);
+	inject_command_release(&c);
 }
 
 static void test_words(void)
@@ -221,12 +221,12 @@ static void test_quoted(void)
 	struct inject_command c;
 	struct err err = ERR_INIT;
 
-	if (!ok(command_parse(words, 3, NULL, NULL, &c, &err) == 0, "a path with blanks"))
+	if (!ok(inject_command_parse(words, 3, NULL, NULL, &c, &err) == 0, "a path with blanks"))
 		return;
 	is_s(strbuf_str(&c.fault->text), "torn-seq file=\"a \\\"b\\\"\" persist=1", "is quoted");
 	is_i(words_split(c.fault->text.buf, c.fault->text.len, &again, &err), 0, "as words are");
 	ok(again.n == 3 && streq(again.v[1], file), "and is the same when it is read");
-	command_release(&c);
+	inject_command_release(&c);
 }
 
 static void test_wrong_words(void)
@@ -276,27 +276,28 @@ static void test_defaults(void)
 		abort();
 	ok(c.fault->others && c.fault->pages == FAULT_PAGES_ALL, "sync-pages syncs others, too");
 	is_s(c.fault->file.text, "x", "and this file");
-	command_release(&c);
+	inject_command_release(&c);
 	if (parse("sync file=x", false, &c, &err))
 		abort();
 	ok(!c.fault->others, "sync does not");
-	command_release(&c);
+	inject_command_release(&c);
 	if (parse("sync file=x op=write", false, &c, &err))
 		abort();
 	ok(c.fault->file.kind == PATH_ANY && streq(c.fault->from.text, "x"),
 	   "an operation on the file itself is waited for");
-	command_release(&c);
+	inject_command_release(&c);
 	if (parse("lazyfs::crash::op=write::from_rgx=x", true, &c, &err))
 		abort();
 	ok(c.fault->after && c.fault->crash && !c.fault->returns && c.fault->occurrence == 1 &&
 		   !c.fault->until,
 	   "a crash is after the first");
-	command_release(&c);
+	inject_command_release(&c);
 	if (parse("crash survivors=a* op=write", false, &c, &err))
 		abort();
-	ok(c.fault->survive == FAULT_SURVIVE_LISTED && path_matches(&c.fault->survivors, "ab"),
+	ok(c.fault->survive == FAULT_SURVIVE_LISTED &&
+		   inject_path_matches(&c.fault->survivors, "ab"),
 	   "survivors are listed");
-	command_release(&c);
+	inject_command_release(&c);
 }
 
 static void test_help(void)
@@ -319,7 +320,7 @@ static void test_help(void)
 					     "lazyfs::display-cache-usage",
 					     "lazyfs::unsynced-data-report" };
 
-	command_help(&help);
+	inject_command_help(&help);
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		ok(strstr(strbuf_str(&help), words[i]), "help tells of %s", words[i]);
 }

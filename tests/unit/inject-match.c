@@ -35,9 +35,9 @@ static void matches(maker make, const char *text, const char *yes, const char *n
 		return;
 	}
 	if (yes)
-		ok(path_matches(&m, yes), "%s is %s", text, yes);
+		ok(inject_path_matches(&m, yes), "%s is %s", text, yes);
 	if (no)
-		ok(!path_matches(&m, no), "%s is not %s", text, no);
+		ok(!inject_path_matches(&m, no), "%s is not %s", text, no);
 	match_release(&m);
 }
 
@@ -218,8 +218,8 @@ static void test_any(void)
 	struct path_match m = { .kind = PATH_ANY }, x = { .kind = PATH_ANY };
 	struct err err = ERR_INIT;
 
-	ok(path_matches(&m, "x") && path_matches(&m, NULL), "any matches everything");
-	ok(match_path(&x, "file", "a", &at, &err) == 0 && !path_matches(&x, NULL),
+	ok(inject_path_matches(&m, "x") && inject_path_matches(&m, NULL), "any matches everything");
+	ok(match_path(&x, "file", "a", &at, &err) == 0 && !inject_path_matches(&x, NULL),
 	   "a path does not match none");
 	ok(!match_same(&m, &x) && match_same(&m, &m) && match_same(&x, &x), "which are the same");
 	match_release(&x);

@@ -17,11 +17,11 @@ static uint64_t add(struct inject *s, const char *text, struct err *err)
 
 	while ((word = strsep(&rest, " ")))
 		vec_push(&words, word);
-	if (command_parse(words.v, words.n, NULL, NULL, &c, err) == 0) {
+	if (inject_command_parse(words.v, words.n, NULL, NULL, &c, err) == 0) {
 		assert(c.kind == COMMAND_FAULT);
 		if (inject_add(s, c.fault, &id, err) == 0)
 			c.fault = NULL; /* the set's */
-		command_release(&c);
+		inject_command_release(&c);
 	}
 	vec_release(&words);
 	return id;

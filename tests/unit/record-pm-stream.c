@@ -535,7 +535,8 @@ static uint64_t wrong_record(struct stream *s, const struct twist *by, bool in_m
 		add(s, r, data);
 	}
 	end(s);
-	return selftest_compare(s->sb.buf, s->sb.len, in_machine, &wrong, &err) ? 1 : wrong.number;
+	return pm_selftest_compare(s->sb.buf, s->sb.len, in_machine, &wrong, &err) ? 1
+										   : wrong.number;
 }
 
 static void test_interrupted_selftest(struct stream *s)

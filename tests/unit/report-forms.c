@@ -47,12 +47,12 @@ static bool fits(enum language language, char letter, const struct arg_def *arg)
 	if (language == PROGRAM_FORM)
 		return letter == 'F'   ? kind == ARG_FILE
 		       : letter == 'P' ? kind == ARG_PATH || kind == ARG_TEXT || kind == ARG_XATTR
-				       : strchr("wo", letter) && arg->words == write_words;
+				       : strchr("wo", letter) && arg->words == op_write_words;
 	return letter == 'p'   ? kind == ARG_PATH || kind == ARG_FILE
 	       : letter == 't' ? kind == ARG_TEXT || kind == ARG_XATTR || kind == ARG_HANDLE
 	       : letter == 'x' ? kind == ARG_TEXT
 	       : letter == 'd' ? kind == ARG_NUMBER
-			       : letter == 's' && arg->words == write_words;
+			       : letter == 's' && arg->words == op_write_words;
 }
 
 /* The first "%LETTER[DIGIT]" that is wrong; NULL if there is none. */
