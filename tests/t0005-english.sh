@@ -74,6 +74,13 @@ try 1 "and a line without a blank" '^line .*:3: ' <<'END2'
  *ends.
  */
 END2
+try 1 "nor before what is no letter" '^line .*:4: ' <<'END2'
+/*
+ *	{ ONE, "one"
+ *}, { TWO, "two"
+ *(one.h) counts
+ */
+END2
 
 # try_document STATUS FILE TEXT [PATTERN]: the file from standard input is a document of the tree
 try_document() {

@@ -8,8 +8,8 @@
  *	RUN/stacks               who called, if that was asked for: stack/table.h
  *	RUN/shown                what --query showed at the end
  *	RUN/recovery/N/          a restart after a crash, as a run of its own (app_recovery.h)
- *	RUN/before/              the same, and its findings, while they are searched anew
- *(case/dir.h) RUN/answers              what checks said so far (case/answers.h)
+ *	RUN/before/              the same, and findings: they are searched anew (case/dir.h)
+ *	RUN/answers              what checks said so far (case/answers.h)
  *	RUN/findings/N/trace     RUN/trace, or that of the restart, by a hard link where that can be
  */
 #ifndef APP_APP_KEEP_H

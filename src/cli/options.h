@@ -7,8 +7,9 @@
  *	#define AT(member) OPT_AT(struct gen, member)
  *	static const struct opt options[] = {
  *		{ OPT_SECTION, .help = "Which workloads" },
- *		{ OPT_TEXT, "bounds", 'b', "SET|FILE", AT(bounds), .help = "a named set, or a file"
- *}, { OPT_COUNT, "limit", 'n', "N", AT(limit), .help = "at most N" }, OPT_END
+ *		{ OPT_TEXT, "bounds", 'b', "SET", AT(bounds), .help = "a named set" },
+ *		{ OPT_COUNT, "limit", 'n', "N", AT(limit), .help = "at most N" },
+ *		OPT_END
  *	};
  *
  * A table is in the order in which people read it. Shared tables are in groups.h. This file and
