@@ -38,7 +38,7 @@ struct app_whole {
 	const struct posix_log *at_log;
 	struct vec_of(struct told_finding) told; /* by the number of the finding */
 	struct vec_of(uint64_t) numbers;	 /* of the search's findings */
-	struct app_changed changed;
+	struct second_ways changed;
 	bool made; /* the run's directory is ours, and not one that was there */
 	struct case_keeper keeper;
 	uint64_t explored_ns;
@@ -432,7 +432,13 @@ static void on_changed(void *ctx, const struct app_state *s, const struct app_ch
 {
 	struct app_whole *p = ctx;
 
-	app_changed_add(&p->changed, s, change);
+	/* Of the states with the most acknowledgements, most can be lost. */
+	vec_push(&p->changed, (struct second_way){ .what = change->what,
+						   .state = xstrdup(s->id),
+						   .kind = change->kind,
+						   .leads = change->net,
+						   .worth = s->acked,
+						   .turn = s->number });
 }
 
 /* By a signal, or because the time is up: there is more to do. */
@@ -826,7 +832,7 @@ int app_pipeline(struct app_asked *asked, struct app_outcome *out, struct err *e
 	vec_release(&p.told);
 	vec_release(&p.numbers);
 	suppress_release(&p.suppress);
-	app_changed_release(&p.changed);
+	second_ways_release(&p.changed);
 	posix_log_release(&p.log);
 	app_run_release(&p.run);
 	return rc;

@@ -10,8 +10,8 @@
 #ifndef APP_APP_RECOVERY_H
 #define APP_APP_RECOVERY_H
 
-#include "app/app_change.h"
 #include "app/app_run.h"
+#include "search/second.h"
 
 struct app_recovery_opts {
 	struct app_run *run; /* gets the new ones: run->nested */
@@ -35,7 +35,7 @@ struct app_recovered {
 };
 
 /* `all` is of a search of the run. */
-int app_recoveries(const struct app_recovery_opts *o, struct app_changed *all,
+int app_recoveries(const struct app_recovery_opts *o, struct second_ways *all,
 		   struct app_recovered *out, struct err *err) must_check;
 
 #endif
