@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "case/given.h"
 #include "case/suppress.h"
+#include "search/nested.h"
 
 enum { END_CHECKS = 3 };
 
@@ -499,7 +500,7 @@ static int nested_end(struct app_whole *p, struct app_run *nested, struct err *e
 	return rc;
 }
 
-static int search_restart(void *ctx, struct app_run *nested, struct err *err)
+static int search_restart(void *ctx, struct app_run *nested, uint64_t *states, struct err *err)
 {
 	struct app_whole *p = ctx;
 	struct search_result r = { 0 };
@@ -523,17 +524,19 @@ static int search_restart(void *ctx, struct app_run *nested, struct err *err)
 	rc = search(&o, &r, err);
 	keep_counts(p, &r);
 	add_totals(p, &r.totals);
+	*states = r.totals.states.given;
 	search_result_release(&r);
 	p->at = &p->run;
 	p->at_log = &p->log;
 	return rc;
 }
 
-static void recover_again(struct app_whole *p)
+static void recover_again(struct app_whole *p, uint64_t spent)
 {
 	struct app_recovery_opts o = { .run = &p->run,
 				       .count = p->o->plan.recoveries,
 				       .budget = p->o->plan.budget,
+				       .spent = spent,
 				       .stop = is_over,
 				       .search = search_restart,
 				       .ctx = p };
@@ -589,7 +592,10 @@ static int explore(struct app_whole *p, struct err *err)
 	p->explored_ns = util_now_ns();
 	struct app_search_opts o = search_all_of(p, &p->run);
 	o.answers = p->answers;
-	o.changed = recovers(p) ? on_changed : NULL;
+	if (recovers(p)) {
+		o.changed = on_changed;
+		o.states.budget = nested_firsts(o.states.budget);
+	}
 	int rc = search(&o, &r, err);
 
 	/* Earlier findings are told, as part of a run that is not whole. */
@@ -608,7 +614,7 @@ static int explore(struct app_whole *p, struct err *err)
 		p->out->by_signal = r.totals.by_signal;
 		check_tried(p);
 		if (!p->out->broken)
-			recover_again(p);
+			recover_again(p, r.totals.states.given);
 	}
 	if (p->o->resume) {
 		struct err why = ERR_INIT;

@@ -133,6 +133,7 @@ static const struct nested_ops nested_ops = { .record = record, .adopt = adopt }
 static int add_one(struct app_restarts *x, const char *state, struct err *err)
 {
 	struct err why = ERR_INIT;
+	uint64_t states = 0;
 	int rc = nested_record(&x->nested, state, &why);
 
 	x->out->recorded++;
@@ -143,7 +144,9 @@ static int add_one(struct app_restarts *x, const char *state, struct err *err)
 	if (rc <= 0)
 		return 0;
 	x->out->different++;
-	return x->o->search(x->o->ctx, vec_last(&x->o->run->nested), err);
+	rc = x->o->search(x->o->ctx, vec_last(&x->o->run->nested), &states, err);
+	x->nested.spent += states;
+	return rc;
 }
 
 int app_recoveries(const struct app_recovery_opts *o, struct second_ways *all,
@@ -157,8 +160,11 @@ int app_recoveries(const struct app_recovery_opts *o, struct second_ways *all,
 				    .ctx = &x,
 				    .run = o->run->dir,
 				    .budget = o->budget,
+				    .spent = o->spent,
 				    .max = all->n };
-	for (size_t i = 0; !rc && i < all->n && !out->by_signal && !o->stop(o->ctx); i++)
+	for (size_t i = 0;
+	     !rc && i < all->n && !out->by_signal && !o->stop(o->ctx) && !nested_is_over(&x.nested);
+	     i++)
 		rc = add_one(&x, all->v[i].state, err);
 	out->left = x.nested.left;
 	out->why_left = x.nested.why;
