@@ -63,6 +63,10 @@ check "two: --json counts the states" test "$(value recovery_states)" -gt "$(val
 comes_up wrong --crash recovery --recoveries 1 --json
 check "two: --recoveries is the limit" test "$(value recoveries) $(value recovery_ways)" = '1 3'
 check "two: the best one is tried" test "$(value findings)" = 1
+comes_up wrong --crash recovery --budget 14 --json
+check "two: second crashes are inside the budget" json '[d["checked"], d["recoveries"], d["recovery_states"], d["budget_hit"]] == [7, 3, 7, True]'
+comes_up wrong --crash recovery --budget 8 --json
+check "two: first ones take no more than half" json '[d["checked"], d["recoveries"], d["recovery_states"], d["budget_hit"]] == [4, 2, 4, True]'
 
 # ---- what else can be the restart ----
 

@@ -61,6 +61,13 @@ check 'and found if it is' pm 1 --crash recovery --recover "$undo \"\$1\" sick" 
 	--check "$undo \"\$1\" check" -- "$undo" pool run
 check 'with what it loses' grep -q 'lost .*pm-undo.c:[0-9]* in recover' out
 check 'and when' grep -q 'by a crash during the recovery from another, during operation' out
+for budget in 44 20; do # all states of the program are 22
+	pm 0 --json --budget $budget --recoveries 7 --crash recovery --recover "$undo \"\$1\" recover" \
+		--check "$undo \"\$1\" check" -- "$undo" pool run
+	check "second crashes are inside a budget of $budget, of which first ones take half" \
+		json "d['checked'] == $budget / 2 and 0 < d['recovery_states'] <= $budget / 2 and d['budget_hit']"
+done
+pm 1 --crash recovery --recover "$undo \"\$1\" sick" --check "$undo \"\$1\" check" -- "$undo" pool run
 check 'it is replayed' eval "timeout 900 '$OUTAGE' replay r/findings/0 >out; test \$? -eq 1 && grep -q ' is not ' out"
 sed -i 's/^recover .*/recover \/bin\/true/; s/^check .*/check true/' r/run
 check 'with what the run says' eval "timeout 900 '$OUTAGE' replay --trust r/findings/0 >out; test \$? -eq 0"

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "case/given.h"
 #include "case/suppress.h"
+#include "search/nested.h"
 
 enum { END_CHECKS = 3 };
 
@@ -38,7 +39,7 @@ struct app_whole {
 	const struct posix_log *at_log;
 	struct vec_of(struct told_finding) told; /* by the number of the finding */
 	struct vec_of(uint64_t) numbers;	 /* of the search's findings */
-	struct app_changed changed;
+	struct second_ways changed;
 	bool made; /* the run's directory is ours, and not one that was there */
 	struct case_keeper keeper;
 	uint64_t explored_ns;
@@ -432,7 +433,13 @@ static void on_changed(void *ctx, const struct app_state *s, const struct app_ch
 {
 	struct app_whole *p = ctx;
 
-	app_changed_add(&p->changed, s, change);
+	/* Of the states with the most acknowledgements, most can be lost. */
+	vec_push(&p->changed, (struct second_way){ .what = change->what,
+						   .state = xstrdup(s->id),
+						   .kind = change->kind,
+						   .leads = change->net,
+						   .worth = s->acked,
+						   .turn = s->number });
 }
 
 /* By a signal, or because the time is up: there is more to do. */
@@ -493,7 +500,7 @@ static int nested_end(struct app_whole *p, struct app_run *nested, struct err *e
 	return rc;
 }
 
-static int search_restart(void *ctx, struct app_run *nested, struct err *err)
+static int search_restart(void *ctx, struct app_run *nested, uint64_t *states, struct err *err)
 {
 	struct app_whole *p = ctx;
 	struct search_result r = { 0 };
@@ -517,17 +524,19 @@ static int search_restart(void *ctx, struct app_run *nested, struct err *err)
 	rc = search(&o, &r, err);
 	keep_counts(p, &r);
 	add_totals(p, &r.totals);
+	*states = r.totals.states.given;
 	search_result_release(&r);
 	p->at = &p->run;
 	p->at_log = &p->log;
 	return rc;
 }
 
-static void recover_again(struct app_whole *p)
+static void recover_again(struct app_whole *p, uint64_t spent)
 {
 	struct app_recovery_opts o = { .run = &p->run,
 				       .count = p->o->plan.recoveries,
 				       .budget = p->o->plan.budget,
+				       .spent = spent,
 				       .stop = is_over,
 				       .search = search_restart,
 				       .ctx = p };
@@ -583,7 +592,10 @@ static int explore(struct app_whole *p, struct err *err)
 	p->explored_ns = util_now_ns();
 	struct app_search_opts o = search_all_of(p, &p->run);
 	o.answers = p->answers;
-	o.changed = recovers(p) ? on_changed : NULL;
+	if (recovers(p)) {
+		o.changed = on_changed;
+		o.states.budget = nested_firsts(o.states.budget);
+	}
 	int rc = search(&o, &r, err);
 
 	/* Earlier findings are told, as part of a run that is not whole. */
@@ -602,7 +614,7 @@ static int explore(struct app_whole *p, struct err *err)
 		p->out->by_signal = r.totals.by_signal;
 		check_tried(p);
 		if (!p->out->broken)
-			recover_again(p);
+			recover_again(p, r.totals.states.given);
 	}
 	if (p->o->resume) {
 		struct err why = ERR_INIT;
@@ -826,7 +838,7 @@ int app_pipeline(struct app_asked *asked, struct app_outcome *out, struct err *e
 	vec_release(&p.told);
 	vec_release(&p.numbers);
 	suppress_release(&p.suppress);
-	app_changed_release(&p.changed);
+	second_ways_release(&p.changed);
 	posix_log_release(&p.log);
 	app_run_release(&p.run);
 	return rc;

@@ -133,6 +133,7 @@ static const struct nested_ops nested_ops = { .record = record, .adopt = adopt }
 static int add_one(struct app_restarts *x, const char *state, struct err *err)
 {
 	struct err why = ERR_INIT;
+	uint64_t states = 0;
 	int rc = nested_record(&x->nested, state, &why);
 
 	x->out->recorded++;
@@ -143,27 +144,30 @@ static int add_one(struct app_restarts *x, const char *state, struct err *err)
 	if (rc <= 0)
 		return 0;
 	x->out->different++;
-	return x->o->search(x->o->ctx, vec_last(&x->o->run->nested), err);
+	rc = x->o->search(x->o->ctx, vec_last(&x->o->run->nested), &states, err);
+	x->nested.spent += states;
+	return rc;
 }
 
-int app_recoveries(const struct app_recovery_opts *o, struct app_changed *all,
+int app_recoveries(const struct app_recovery_opts *o, struct second_ways *all,
 		   struct app_recovered *out, struct err *err)
 {
 	struct app_restarts x = { .o = o, .out = out };
-	struct app_chosen chosen = { 0 };
 	int rc = 0;
 
-	*out = (struct app_recovered){ .ways = app_changed_choose(all, o->count, &chosen) };
+	*out = (struct app_recovered){ .ways = second_ways_choose(all, o->count) };
 	x.nested = (struct nested){ .ops = &nested_ops,
 				    .ctx = &x,
 				    .run = o->run->dir,
 				    .budget = o->budget,
-				    .max = chosen.n };
-	for (size_t i = 0; !rc && i < chosen.n && !out->by_signal && !o->stop(o->ctx); i++)
-		rc = add_one(&x, all->v[chosen.v[i]].state, err);
+				    .spent = o->spent,
+				    .max = all->n };
+	for (size_t i = 0;
+	     !rc && i < all->n && !out->by_signal && !o->stop(o->ctx) && !nested_is_over(&x.nested);
+	     i++)
+		rc = add_one(&x, all->v[i].state, err);
 	out->left = x.nested.left;
 	out->why_left = x.nested.why;
-	vec_release(&chosen);
 	nested_release(&x.nested);
 	return rc;
 }

@@ -10,16 +10,17 @@
 #ifndef APP_APP_RECOVERY_H
 #define APP_APP_RECOVERY_H
 
-#include "app/app_change.h"
 #include "app/app_run.h"
+#include "search/second.h"
 
 struct app_recovery_opts {
 	struct app_run *run; /* gets the new ones: run->nested */
 	uint64_t count;	     /* of restarts that are recorded */
-	uint64_t budget;     /* of states, for all of them; 0: no limit */
+	uint64_t budget;     /* of states, with the run's own; 0: no limit */
+	uint64_t spent;	     /* the run's own */
 	bool (*stop)(void *ctx);
-	/* Searches the crashes of one, whose plan has its share of the budget. */
-	int (*search)(void *ctx, struct app_run *nested, struct err *err);
+	/* Searches the crashes of one, whose plan has its share of the budget; so many states. */
+	int (*search)(void *ctx, struct app_run *nested, uint64_t *states, struct err *err);
 	void *ctx;
 };
 
@@ -35,7 +36,7 @@ struct app_recovered {
 };
 
 /* `all` is of a search of the run. */
-int app_recoveries(const struct app_recovery_opts *o, struct app_changed *all,
+int app_recoveries(const struct app_recovery_opts *o, struct second_ways *all,
 		   struct app_recovered *out, struct err *err) must_check;
 
 #endif

@@ -161,9 +161,9 @@ static void print_more(const struct pm *p)
 static void print_left_out(const struct pm *p)
 {
 	const struct pm_summary *s = &p->out.summary;
-	const char *limit = told_to_stop    ? "the signal "
-			    : s->budget_hit ? "the budget, or the time, "
-					    : "--max-subset ";
+	const char *limit = told_to_stop ? "the signal "
+			    : p->out.cut ? "the budget, or the time, "
+					 : "--max-subset ";
 
 	if (s->left_out > 1000000000000000)
 		printf("%sleft out more crash states than can be counted\n", limit);

@@ -18,6 +18,7 @@
 #include "pm/pm_record.h"
 #include "pm/reads.h"
 #include "pm/recovery.h"
+#include "search/nested.h"
 
 enum { KEEP_MAX = 64 }; /* findings */
 
@@ -253,7 +254,8 @@ static void summarise(struct pm_whole *p, const struct pm_found *f)
 	s->media_states = f->media;
 	p->out->media_left_out = f->media_left_out;
 	s->pruned = saturated(f->stats.pruned);
-	s->budget_hit = f->stats.budget_hit || f->stopped;
+	p->out->cut = f->stats.budget_hit || f->stopped;
+	s->budget_hit |= p->out->cut;
 	p->out->stopped = f->stopped;
 	s->elapsed_ms = (util_now_ns() - p->o->start_ns) / 1000000;
 	memcpy(p->out->error, f->error, sizeof(p->out->error));
@@ -299,6 +301,7 @@ static void recover_again(struct pm_whole *p, const struct pm_search_opts *searc
 	if (pm_recoveries(&o, found, &r, &why))
 		add_error(found, 1, why.msg);
 	found->stopped |= *p->o->stop;
+	p->out->summary.budget_hit = r.budget_hit;
 	p->out->recovery_ways = r.ways;
 	p->out->recovery_resized = found->resized;
 	p->out->summary.recoveries = r.traced;
@@ -325,7 +328,9 @@ static int explore(struct pm_whole *p, struct err *err)
 		reads_release(&reads);
 		return rc;
 	}
+	uint64_t budget = p->o->plan.budget;
 	struct pm_search_opts o = { .run = &p->run,
+				    .budget = recovers(p) ? nested_firsts(budget) : budget,
 				    .changes = recovers(p),
 				    .reads = p->o->plan.prune ? &reads : NULL,
 				    .jobs = (unsigned)p->o->jobs,

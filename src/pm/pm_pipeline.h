@@ -36,6 +36,7 @@ struct pm_outcome {
 	bool kept;    /* there may be findings, also after an error */
 	bool untried; /* not even one crash state was checked */
 	bool stopped; /* by a signal or the time: there is more to do */
+	bool cut;     /* the first crashes, by that or the budget */
 	struct pm_summary summary;
 	uint64_t recovery_ways, recovery_resized;
 	double media_left_out, recovery_left_out;

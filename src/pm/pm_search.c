@@ -126,8 +126,9 @@ static int on_told(void *ctx, unsigned share, const void *data, size_t len)
 	if (m.failure)
 		take_failure(x, &m, at, end);
 	if (m.changed)
-		vec_push(&x->found->changes,
-			 (struct second_way){ m.change, part(&at, end, m.id_len) });
+		vec_push(
+			&x->found->changes,
+			(struct second_way){ .what = m.change, .state = part(&at, end, m.id_len) });
 	x->share[share] = m.tally;
 	return 0;
 }

@@ -23,6 +23,7 @@ struct pm_search_opts {
 	/* If `run` is one of its recoveries: whose failures are told; and 1 + the number of it. */
 	const struct pm_run *whole;
 	uint64_t recovery;
+	uint64_t budget;     /* states; 0: no limit */
 	bool changes;	     /* tell what recovery changes, for recovery.h */
 	struct reads *reads; /* NULL: everything is varied */
 	unsigned jobs;

@@ -123,6 +123,7 @@ static int search_one(struct recovery *x, size_t number, struct err *err)
 	struct pm_found found;
 
 	o.run = &x->o->run->nested[number];
+	o.budget = o.run->plan.budget;
 	o.whole = x->o->run;
 	o.recovery = number + 1;
 	int rc = pm_search(&o, &found, err);
@@ -130,6 +131,8 @@ static int search_one(struct recovery *x, size_t number, struct err *err)
 		vec_push(&x->found->failures, found.failures.v[i]);
 		found.failures.v[i] = (struct pm_failure){ 0 };
 	}
+	x->nested.spent += found.stats.unique;
+	x->out->budget_hit |= found.stats.budget_hit;
 	x->out->states += found.checked;
 	x->out->left_out += found.stats.left_out;
 	x->found->failing += found.failing;
@@ -150,7 +153,9 @@ static int choose(struct recovery *x, struct err *err)
 	int rc = 0;
 
 	x->out->ways = second_ways_choose(ways, x->o->count);
-	for (size_t i = 0; rc >= 0 && i < ways->n && !stopped(x); i++) {
+	x->nested.max = ways->n;
+	for (size_t i = 0; rc >= 0 && i < ways->n && !stopped(x) && !nested_is_over(&x->nested);
+	     i++) {
 		rc = nested_record(&x->nested, ways->v[i].state, err);
 		x->out->different += rc > 0;
 		if (rc > 0)
@@ -173,7 +178,7 @@ int pm_recoveries(const struct pm_recovery_opts *o, struct pm_found *found,
 				    .ctx = &x,
 				    .run = o->run->dir,
 				    .budget = p->budget,
-				    .max = o->count,
+				    .spent = found->stats.unique,
 				    .next = o->run->n_nested };
 	*out = (struct pm_recovered){ 0 };
 	int rc = pm_command_traced(o->tracer, command, p->file, &x.argv, err);

@@ -26,6 +26,7 @@ struct pm_recovered {
 	uint64_t different; /* recoveries that store something, each something else */
 	uint64_t states;    /* checked */
 	double left_out;
+	bool budget_hit; /* of one of them */
 };
 
 /* `found` is of a search with `changes`. Adds to it what fails. */

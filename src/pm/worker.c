@@ -332,6 +332,7 @@ int pm_worker_new(const struct pm_search_opts *o, struct pm_worker **out, struct
 					   .reads = o->reads,
 					   .bad = run->plan.media ? &w->bad : NULL };
 	w->search.states.stop = o->stop;
+	w->search.states.budget = o->budget;
 	pm_run_points(run, &w->search.points);
 	pm_prefixes_find(&run->trace, &run->base, run->where.noticed, &w->prefixes);
 	int rc = search_open(&w->search, err);

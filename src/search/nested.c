@@ -40,13 +40,25 @@ static void drop_dir(struct nested *n)
 		n->why = why;
 }
 
+uint64_t nested_firsts(uint64_t budget)
+{
+	return budget - budget / 2; /* N2 */
+}
+
+bool nested_is_over(const struct nested *n)
+{
+	return n->budget && n->spent >= n->budget;
+}
+
 int nested_record(struct nested *n, const char *state, struct err *err)
 {
 	auto_free char *dir = NULL;
 	struct hash128 what;
-	uint64_t budget = n->budget ? second_share(n->budget, n->max) : 0;
+	uint64_t budget = n->budget ? second_share(n->budget - n->spent, n->max) : 0;
 	int rc = make_dir(n, &dir, err);
 
+	assert(!nested_is_over(n)); /* N2 */
+	n->max -= n->max > 0;
 	if (!rc)
 		rc = n->ops->record(n->ctx, state, dir, &what, err);
 	if (!rc)

@@ -5,6 +5,8 @@
  * did.
  *
  * N1: RUN/recovery/N is there only if it is such a run, or could not be removed.
+ * N2: first crashes get half of the budget at most; each recovery gets an equal share of what the
+ *     states before it have left of all.
  */
 #ifndef SEARCH_NESTED_H
 #define SEARCH_NESTED_H
@@ -29,8 +31,9 @@ struct nested {
 	const struct nested_ops *ops;
 	void *ctx;
 	const char *run;
-	uint64_t budget; /* states of all of them; 0: no limit */
-	uint64_t max;	 /* so many share it */
+	uint64_t budget; /* of states, first crashes and second ones; 0: no limit */
+	uint64_t spent;	 /* states that were tried; the user adds those of each run */
+	uint64_t max;	 /* so many are still to come */
 	uint64_t next;	 /* the number of the next one */
 	uint64_t left;	 /* useless records that could not be removed */
 	struct err why;	 /* of the first of them */
@@ -38,6 +41,10 @@ struct nested {
 };
 
 void nested_release(struct nested *n);
+/* How many first crashes are tried before recoveries are recorded; 0: no limit. */
+uint64_t nested_firsts(uint64_t budget);
+/* Whether the budget has no room for another one. */
+bool nested_is_over(const struct nested *n);
 /* 1: it is a run now, the last one of those that were adopted. */
 int nested_record(struct nested *n, const char *state, struct err *err) must_check;
 

@@ -13,18 +13,32 @@ void second_ways_release(struct second_ways *w)
 	vec_release(w);
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct second_way *x = a, *y = b;
+/* ---- orders ---- */
 
-	if (x->what.hi != y->what.hi)
-		return x->what.hi < y->what.hi ? -1 : 1;
-	if (x->what.lo != y->what.lo)
-		return x->what.lo < y->what.lo ? -1 : 1;
-	return strcmp(x->state, y->state);
+#define order_hash(a, b) (order((a).hi, (b).hi) ?: order((a).lo, (b).lo))
+
+static int by_worth(const struct second_way *a, const struct second_way *b)
+{
+	return order(b->worth, a->worth) ?: order(a->turn, b->turn) ?: strcmp(a->state, b->state);
 }
 
-/* Takes the i-th to the n-th place, if that is not taken already. */
+DEFINE_ORDER(by_what, struct second_way, order_hash(a->what, b->what) ?: by_worth(a, b))
+DEFINE_ORDER(by_kind, struct second_way,
+	     order(b->leads, a->leads) ?: order_hash(a->kind, b->kind) ?: by_worth(a, b))
+DEFINE_ORDER(by_turn, struct second_way,
+	     order(b->first, a->first) ?: order(b->leads, a->leads)
+	     ?: order(a->turn, b->turn) ?: order_hash(a->what, b->what))
+
+/* ---- which are chosen ---- */
+
+/* Leaves those from `n` on out. */
+static void cut(struct second_ways *w, size_t n)
+{
+	while (w->n > n)
+		free(w->v[--w->n].state);
+}
+
+/* Takes the i-th to the n-th place. */
 static void keep(struct second_ways *w, size_t n, size_t i)
 {
 	struct second_way old = w->v[n];
@@ -33,21 +47,36 @@ static void keep(struct second_ways *w, size_t n, size_t i)
 	w->v[i] = old;
 }
 
+/* One state of each way. */
+static void keep_unlike(struct second_ways *w)
+{
+	size_t ways = 0;
+
+	vec_sort(w, by_what);
+	for (size_t i = 0; i < w->n; i++)
+		if (!i || !hash_eq(w->v[ways - 1].what, w->v[i].what))
+			keep(w, ways++, i);
+	cut(w, ways);
+}
+
 size_t second_ways_choose(struct second_ways *w, uint64_t max)
 {
-	struct second_ways all = *w;
-	size_t ways = 0, chosen = 0;
+	size_t firsts = 0;
 
-	if (all.n)
-		qsort(all.v, all.n, sizeof(*all.v), compare);
-	for (size_t i = 0; i < all.n; i++)
-		if (!i || !hash_eq(all.v[ways - 1].what, all.v[i].what))
-			keep(&all, ways++, i);
-	for (; chosen < min((uint64_t)ways, max); chosen++)
-		keep(&all, chosen, chosen * ways / (size_t)min((uint64_t)ways, max));
-	for (size_t i = chosen; i < all.n; i++)
-		free(all.v[i].state);
-	w->n = chosen;
+	keep_unlike(w);
+	vec_sort(w, by_kind);
+	for (size_t i = 0; i < w->n; i++) {
+		struct second_way *x = &w->v[i];
+
+		x->first = !hash_eq(x->kind, i ? x[-1].kind : (struct hash128){ 0, 0 });
+		firsts += x->first;
+	}
+	vec_sort(w, by_turn);
+	size_t ways = w->n, rest = ways - firsts, chosen = min(ways, max);
+	firsts = min(firsts, chosen);
+	for (size_t i = 0; firsts + i < chosen; i++)
+		keep(w, firsts + i, firsts + i * rest / (chosen - firsts));
+	cut(w, chosen);
 	return ways;
 }
 

@@ -93,63 +93,6 @@ static void test_changes(void)
 	reffs_state_unref(s);
 }
 
-/* ---- which are chosen ---- */
-
-static void add(struct app_changed *all, uint64_t kind, uint64_t what, bool net, uint64_t acked)
-{
-	struct app_state s = { .number = all->n, .acked = acked };
-
-	s.id = xasprintf("0.%zu", all->n);
-	app_changed_add(all, &s, &(struct app_change){ true, net, { kind, 0 }, { what, 0 } });
-	free(s.id);
-}
-
-/* Their ids, one after the other. */
-static char *chosen(struct app_changed *all, uint64_t most, uint64_t *ways)
-{
-	struct strbuf out = STRBUF_INIT;
-	struct app_chosen c = { 0 };
-
-	*ways = app_changed_choose(all, most, &c);
-	for (size_t i = 0; i < c.n; i++)
-		strbuf_addf(&out, "%s%s", i ? " " : "", all->v[c.v[i]].state);
-	vec_release(&c);
-	return strbuf_detach(&out);
-}
-
-static void test_choice(void)
-{
-	static const struct {
-		uint64_t most;
-		const char *ids, *what;
-	} cases[] = {
-		{ 1, "0.3", "one: a change of something, with the most acknowledgements" },
-		{ 3, "0.3 0.6 0.0", "three: one of each kind, those of something first" },
-		{ 4, "0.3 0.6 0.0 0.1", "four: then another" },
-		{ 16, "0.3 0.6 0.0 0.1 0.2 0.5", "many: each once" },
-	};
-	uint64_t ways;
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct app_changed all = { 0 };
-
-		add(&all, 1, 1, false, 9);
-		add(&all, 2, 2, true, 0);
-		add(&all, 2, 3, true, 1);
-		add(&all, 2, 4, true, 2);
-		add(&all, 2, 4, true, 1); /* the same change, and less was acknowledged */
-		add(&all, 2, 5, true, 2);
-		add(&all, 3, 6, true, 0);
-		auto_free char *ids = chosen(&all, cases[i].most, &ways);
-		is_s(ids, cases[i].ids, "%s", cases[i].what);
-		is_u(ways, 6, "of six that differ");
-		app_changed_release(&all);
-	}
-	struct app_changed none = { 0 };
-	auto_free char *ids = chosen(&none, 16, &ways);
-	ok(!ways && !*ids, "of none, none");
-}
-
 /* ---- where a restart begins ---- */
 
 static void test_points(void)
@@ -194,7 +137,6 @@ static void test_points(void)
 int main(void)
 {
 	test_changes();
-	test_choice();
 	test_points();
 	return done_testing();
 }

@@ -57,8 +57,11 @@ int main(void)
 
 	if (!mkdtemp(run))
 		return 1;
-	struct nested n = { .ops = &ops, .ctx = &x, .run = run, .budget = 21, .max = 3 };
+	struct nested n = {
+		.ops = &ops, .ctx = &x, .run = run, .budget = 51, .spent = 15, .max = 6
+	};
 	is_i(nested_record(&n, "a", &err), 1, "the first is a run");
+	n.spent += 2;
 	is_i(nested_record(&n, "", &err), 0, "one that did nothing is none");
 	is_i(nested_record(&n, "a", &err), 0, "nor is one that did the same");
 	is_i(nested_record(&n, "!", &err), -EIO, "an error is told: %s", err.msg);
@@ -69,8 +72,16 @@ int main(void)
 	err_clear(&err);
 	x.fails = false;
 	is_i(nested_record(&n, "c", &err), 1, "the next one is a run");
-	is_s(x.words, "0=a:7 1=c:7 ", "they are numbered without gaps");
+	is_s(x.words, "0=a:6 1=c:34 ", "they are numbered without gaps, and share what is left");
 	ok(is_there(run, 1) && !n.left, "all is as it should be");
+	ok(!nested_is_over(&n), "the last may have all that is left");
+	n.spent = n.budget;
+	ok(nested_is_over(&n), "and when that is used up, there is none");
+	is_u(nested_firsts(n.budget) + n.budget / 2, n.budget, "half is for second crashes");
+	is_u(nested_firsts(1), 1, "but a single state is one of the run");
+	n.budget = 0;
+	is_u(nested_firsts(0), 0, "no limit is none for either");
+	ok(!nested_is_over(&n), "without a budget there is no end");
 	auto_free char *file = xasprintf("%s/recovery/1/trace", run);
 	n.run = file;
 	is_i(nested_record(&n, "d", &err), -ENOTDIR, "no directory can be made: %s", err.msg);
