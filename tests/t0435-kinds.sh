@@ -108,9 +108,13 @@ for command in replay shrink report 'export -o given'; do
 done
 of_disk test-case 0-0
 echo 'outage-run 1' >r/run
-for command in replay report 'test --resume'; do
+for command in replay report 'test --resume' 'explore --resume' 'app --resume' 'pm --resume'; do
 	# shellcheck disable=SC2086 # words
-	check "$command: a run of an earlier version" refuses "r/run $earlier" $command r
+	check "$command: a run of an earlier version" refuses "\(.*/\)\?r/run $earlier" $command r
+done
+for kind in test explore app pm; do
+	printf 'outage-%s-run 1\n' "$kind" >r/run
+	check "$kind --resume: one of its kind, of an earlier version" refuses "\(.*/\)\?r/run $earlier" "$kind" --resume r
 done
 printf 'outage-test-run 99\nversion 9\n' >r/run
 check 'a run of a later version' refuses "r/run ${earlier/an earlier/a later}" report r
