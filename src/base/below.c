@@ -20,7 +20,7 @@
 
 /* ---- names ---- */
 
-/* Cuts the last name off a path, to be freed. NULL: there is none, or it is "..". */
+/* Cuts the last name off a path, and returns it, to be freed; NULL: there is none, or "..". */
 static char *cut_name(struct strbuf *path)
 {
 	for (;;) {
@@ -38,7 +38,7 @@ static char *cut_name(struct strbuf *path)
 	}
 }
 
-/* Where a run has directories of cases, each with a name of its own. */
+/* True if `name` is a directory of a run that holds cases, each below a name of its own. */
 static bool holds_cases(const char *name)
 {
 	return streq(name, "findings") || streq(name, "shrunk") || streq(name, "whole") ||
@@ -210,7 +210,7 @@ static int openat2_below(int root, const char *path, int flags, mode_t mode)
 	return fd < 0 ? fd : refuse_link(fd);
 }
 
-/* A file is where its path says: with "..", that takes thought. */
+/* True if the path has a "..", which could lead out of the run. */
 static bool goes_up(const char *path)
 {
 	for (const char *p = path; (p = strstr(p, "..")); p += 2)
@@ -224,10 +224,10 @@ int below_openat(int root, const char *path, int flags, mode_t mode)
 	if (goes_up(path))
 		return -EXDEV;
 	int fd = openat2_below(root, path, flags, mode);
-	/* EPERM: what filters system calls does not know this one. */
+	/* EPERM: a seccomp filter does not know this system call. */
 	if (fd == -ENOSYS || fd == -EPERM)
 		return below_openat_by_hand(root, path, flags, mode);
-	/* Of a link that should be a directory, the kernel says only that it is none. */
+	/* For a link in the place of a directory the kernel says ENOTDIR, as for a file. */
 	auto_fd link = fd == -ENOTDIR ? openat2_below(root, path, O_PATH, 0) : -1;
 	return link == -ELOOP ? -ELOOP : fd;
 }
@@ -275,7 +275,7 @@ int below_open_dir(const char *dir, const char *name, struct err *err)
 	return failed(fd, shown, err);
 }
 
-/* The file's type is looked at before: to open a pipe or a device can wait, or do things. */
+/* The file's type is checked before the open, which may block or have effects. */
 static int look(const char *dir, const char *name, struct stat *st)
 {
 	auto_fd fd = open_below(dir, name, O_PATH);
@@ -314,8 +314,8 @@ bool below_has_file(const char *dir, const char *name)
 }
 
 /*
- * True if a directory holds the record of a run. A program of that name is none, and a directory
- * that every user may write to, as /tmp, is no run.
+ * True if a directory holds the record of a run. An executable file of that name is no record, and
+ * a directory that every user may write to, such as /tmp, is no run.
  */
 static bool is_run(const char *dir)
 {
@@ -334,7 +334,7 @@ static bool is_run(const char *dir)
 
 /*
  * The outermost run that a directory lies in: `run` gets its path, `rest` the way from there, to be
- * freed (NULL: it is the run itself). False: there is none, or ".." leads out again.
+ * freed (NULL: `dir` is the run itself). False: there is no run, or ".." leads out of it again.
  */
 static bool split_run(const char *dir, struct strbuf *run, char **rest)
 {
@@ -345,7 +345,7 @@ static bool split_run(const char *dir, struct strbuf *run, char **rest)
 	do {
 		if (is_run(above.len ? above.buf : "."))
 			found = above.len;
-		/* The name is cut, and what separates it from those above. */
+		/* Cuts the name, and the slash before it. */
 		auto_free char *name = cut_name(&above);
 		if (!name)
 			break;
@@ -362,7 +362,7 @@ static bool split_run(const char *dir, struct strbuf *run, char **rest)
 	return !*rest || !goes_up(*rest);
 }
 
-/* The same; a relative path is looked at from the root if it does not name the run. */
+/* split_run() into one path; a relative path that names no run is tried from the root. */
 static bool find_run(const char *dir, char **out)
 {
 	auto_strbuf run = STRBUF_INIT;
@@ -474,7 +474,7 @@ int below_make_dir(const char *dir, const char *name, struct err *err)
 	return made < 0 ? made : 0;
 }
 
-/* A directory that is being removed, and what it is known again by. */
+/* A directory that is being removed, with the numbers by which it is recognised. */
 struct doomed {
 	char *name;
 	struct statx is;
@@ -482,14 +482,14 @@ struct doomed {
 };
 
 /*
- * The way from the directory that holds the tree down to the one that is open. One that was left
- * for a directory in it is found again by "..", so a tree may be as deep as it likes.
+ * The way from the directory that holds the tree down to the one that is open. A directory that was
+ * left for one in it is found again by "..", so the depth of a tree has no limit.
  */
 struct removal {
 	int fd;
 	struct vec_of(struct doomed) way;
 	const char *shown; /* the tree, in messages */
-	int rc;		   /* of the first that could not be removed */
+	int rc;		   /* the error of the first name that could not be removed */
 	struct err *err;
 };
 
@@ -511,14 +511,14 @@ static bool recognize(int fd, struct doomed *d)
 	return !statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &d->is);
 }
 
-/* A directory that is mounted elsewhere, too, has its device. Before Linux 5.8 that is not told. */
+/* A bind mount has the same device, but another mount id, which exists since Linux 5.8. */
 static bool same_mount(const struct doomed *a, const struct doomed *b)
 {
 	return a->is.stx_dev_major == b->is.stx_dev_major &&
 	       a->is.stx_dev_minor == b->is.stx_dev_minor && a->is.stx_mnt_id == b->is.stx_mnt_id;
 }
 
-/* Goes on in a directory, unless something is mounted there: that is left as it is. */
+/* Enters a directory, unless something is mounted there: a mount is left as it is. */
 static int go_down(struct removal *r, const char *name)
 {
 	auto_fd at = below_openat(r->fd, name, O_PATH | O_DIRECTORY, 0);
@@ -530,7 +530,7 @@ static int go_down(struct removal *r, const char *name)
 		return -errno;
 	if (!same_mount(&d, &vec_last(&r->way)))
 		return -EBUSY;
-	/* Its owner may lack the rights. If this fails, so does the opening or the removing. */
+	/* The owner may lack the rights. If chmod fails, the open or the unlink reports it. */
 	if ((d.is.stx_mode & 0700) != 0700)
 		(void)!chmod(fd_path(at).text, 0700);
 	auto_fd fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -554,7 +554,7 @@ static void remove_name(struct removal *r, const char *name)
 		remains(r, name, rc == -ENOTDIR ? why : rc);
 }
 
-/* Leaves an empty directory, and removes it. False: the one above is not what it was. */
+/* Leaves an empty directory, and removes it. False: the directory above was replaced meanwhile. */
 static bool go_up(struct removal *r)
 {
 	auto_fd up = openat(r->fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -575,7 +575,7 @@ static bool go_up(struct removal *r)
 	return true;
 }
 
-/* False: all is done, or cannot go on. */
+/* Removes the next name. False: all names are done, or the removal cannot go on. */
 static bool remove_next(struct removal *r)
 {
 	struct words *left = &vec_last(&r->way).left;

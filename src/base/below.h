@@ -2,8 +2,8 @@
 /*
  * below.h - opens files below a run's directory without following a link.
  *
- * A run may come from anywhere. Its files must lead neither to another file of this user, to be
- * shown or overwritten, nor to a pipe or a device, which would be waited for.
+ * A run may come from anywhere. Its files must lead neither to another file of this user, which
+ * would be shown or overwritten, nor to a pipe or a device, on which an open may block.
  *
  * DIR is a directory that the user named: links on the way to it are followed, and ".." means its
  * parent. If it has the form ROOT/.//REST, as below_case() makes it, only ROOT was named, and REST
@@ -19,8 +19,8 @@
 #define BELOW_MARK "/.//" /* for the kernel a slash; no user would type it */
 
 /*
- * The directory of a case, to be freed: RUN/.//findings/3-1 for RUN/findings/3-1, since all below
- * RUN belongs to the run. A case that lies in no run is a directory that the user named.
+ * The directory of a case, to be freed: RUN/.//findings/3-1 for RUN/findings/3-1, since everything
+ * below RUN belongs to the run. A case outside of any run is a directory that the user named.
  */
 char *below_case(const char *dir);
 /* The directory above a path, and its name there, both to be freed; "." if it has none. */
@@ -33,32 +33,32 @@ bool below_split(const char *path, char **dir, char **name);
 /* The run that a case belongs to, to be freed. */
 char *below_run_of(const char *case_dir);
 /*
- * True if a file that the user named lies in a run, however deep; then both are as the functions
- * below take them.
+ * True if a file that the user named lies in a run, however deep; then `dir` and `name` are DIR and
+ * NAME for the functions below.
  */
 bool below_named(const char *path, char **dir, char **name);
-/* The same path for messages, to be freed: DIR/NAME, without the mark in it. */
+/* The path DIR/NAME for messages, without the mark in it; to be freed. */
 char *below_shown(const char *dir, const char *name);
 
 /*
- * The name by which such a file is found from any directory, to be freed. Links are resolved, but
- * for those that lie in a run. NULL: it is not there.
+ * The absolute path of a file that the user named, to be freed. Links are resolved, except links in
+ * a run. NULL if the file does not exist.
  */
 char *below_absolute(const char *path);
 
 /*
- * Opens a file that the user named, to read it. One that lies in a run is opened as all there; the
- * user may name a link or a pipe elsewhere.
+ * Opens a file that the user named, to read it. In a run, links and special files are refused as by
+ * below_open(); elsewhere the user may name a link or a pipe.
  */
 int below_open_named(const char *path, struct err *err) must_check;
-/* Makes a directory that the user named, or finds it; `at` is what to call it then, to be freed. */
+/* Makes a directory that the user named, or finds it; `at` gets its path, to be freed. */
 int below_make_named(const char *path, char **at, struct err *err) must_check;
 
 /* Opens a directory, DIR itself if `name` is NULL. */
 int below_open_dir(const char *dir, const char *name, struct err *err) must_check;
-/* Opens a regular file, and nothing else; it is not made. `flags` are O_RDONLY or O_RDWR. */
+/* Opens an existing regular file, and nothing else. `flags` are O_RDONLY or O_RDWR. */
 int below_open(const char *dir, const char *name, int flags, struct err *err) must_check;
-/* Whether something has that name, whatever it is; whether a regular file has it. */
+/* True if a file of any type has that name; True if a regular file has it. */
 bool below_exists(const char *dir, const char *name);
 bool below_has_file(const char *dir, const char *name);
 
@@ -69,20 +69,20 @@ int below_open_parent(const char *dir, const char *name, const char **last, stru
 int below_make_dir(const char *dir, const char *name, struct err *err) must_check;
 /*
  * Removes a file, or a directory with all it holds, however deep: links are removed, not followed,
- * and what is mounted in it stays. The call goes on where something cannot be removed.
+ * and mounts in it stay. A name that cannot be removed does not stop the removal of the others.
  */
 int below_remove(const char *dir, const char *name, struct err *err) must_check;
-/* Removes it at once: a reader of the directory meanwhile finds all of it, or nothing. */
+/* Removes a file or directory in one step: a concurrent reader finds all of it, or nothing. */
 int below_remove_whole(const char *dir, const char *name, struct err *err) must_check;
 
 /*
- * A name for what is not complete yet, to be freed. The name is hidden, and tells its process:
- * listings of a directory leave it out, and below_sweep() removes the file once that process is
- * gone.
+ * A name for a file that is not complete yet, to be freed. The name is hidden, and contains its
+ * process: listings of a directory leave it out, and below_sweep() removes the file once that
+ * process is gone.
  */
 char *below_new_name(const char *name);
 /*
- * Removes what processes that are gone left behind in a directory. The directory may not be there.
+ * Removes the unfinished files of processes that are gone. The directory need not exist.
  */
 int below_sweep(const char *dir, const char *name, struct err *err) must_check;
 
@@ -90,11 +90,11 @@ int below_sweep(const char *dir, const char *name, struct err *err) must_check;
 int below_list(const char *dir, const char *name, struct words *out, struct err *err) must_check;
 
 /*
- * openat2(2) with O_CLOEXEC, RESOLVE_BENEATH and without links. A descriptor, or -errno; -ELOOP: a
- * link is in the way.
+ * openat2(2) with O_CLOEXEC, RESOLVE_BENEATH and without links. Returns a descriptor, or -errno;
+ * -ELOOP if the path has a link.
  */
 int below_openat(int root, const char *path, int flags, mode_t mode);
-/* The same for kernels before 5.6. */
+/* below_openat() for kernels before 5.6, which have no openat2(). */
 int below_openat_by_hand(int root, const char *path, int flags, mode_t mode);
 /* below_remove() for a descriptor; `shown` names it in messages. */
 int below_remove_at(int dir, const char *name, const char *shown, struct err *err) must_check;

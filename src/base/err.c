@@ -32,7 +32,7 @@ int err_context(struct err *err, const char *fmt, ...)
 	vsnprintf(context, sizeof(context), fmt, ap);
 	va_end(ap);
 	memcpy(old, err->msg, sizeof(old));
-	/* A message that no longer fits is cut at its end: where it happened matters more. */
+	/* A message that no longer fits is cut at its end: its begin, the place, matters more. */
 	if (snprintf(err->msg, sizeof(err->msg), "%s: %s", context, old) < 0)
 		err->msg[0] = '\0';
 	return err->code;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * err.h - errors as a number and a sentence for a person.
+ * err.h - an error: a number, and a sentence for a person.
  *
  * A function that can fail returns 0 or -errno, and says in a struct err what a person needs to
- * know. The first writer wins: the place that saw the failure knows most. Callers on the way up
- * may add where they were with err_context(). Only cli/ prints.
+ * know. The first writer wins, because the place that saw the failure knows most. Callers on the
+ * way up may add where they were with err_context(). Only cli/ prints.
  */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H

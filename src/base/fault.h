@@ -22,10 +22,10 @@ static inline int fault_point(const char *name)
 	return fault_countdown ? fault_reached(name) : 0;
 }
 
-/* Instead of an errno: the process is killed at the point, as by a power cut. */
+/* An `error` that is no errno: the process is killed at the point, as by a power cut. */
 enum { FAULT_KILL = 1 << 20 };
 
-/* Lets the n-th point from now (n >= 1) fail with `error` (an errno), then disarms. */
+/* Lets the n-th point from now (n >= 1) fail with `error` (an errno), and no other. */
 void fault_arm(int n, int error);
 /* No point fails for the rest of this round; the loop still knows that one was reached. */
 void fault_pause(void);

@@ -16,7 +16,7 @@
 #include "base/fault.h"
 #include "base/names_in.h"
 
-enum { HERE = -1 }; /* in place of an offset: at the position, which moves */
+enum { HERE = -1 }; /* in place of an offset: at the descriptor's position, which moves */
 
 static ssize_t read_full(const char *point, int fd, char *data, size_t len, off_t off)
 {
@@ -80,7 +80,7 @@ int io_pwrite_full(int fd, const void *data, size_t len, off_t off)
 	return off < 0 ? -EINVAL : write_full("io.pwrite", fd, data, len, off);
 }
 
-/* Reads to the end, from where the descriptor stands. */
+/* Reads from the descriptor's position to the end. */
 static int slurp_fd(int fd, const char *name, size_t limit, struct strbuf *out, struct err *err)
 {
 	size_t total = 0;
@@ -126,7 +126,7 @@ int io_slurp_file(const char *dir, const char *name, size_t limit, struct strbuf
 {
 	auto_free char *path = below_shown(dir, name);
 	const char *last;
-	/* Where the directory is a link, that is what is told. */
+	/* If the directory is a link, this call reports it. */
 	auto_fd in = below_open_parent(dir, name, &last, err);
 
 	if (in < 0)
@@ -199,7 +199,7 @@ int io_output_open_below(const char *dir, const char *name, bool durable, struct
 	if (parent < 0)
 		return parent;
 	auto_free char *tmp = below_new_name(last);
-	/* This process is the only one that has this name: it failed here before. */
+	/* Only this process uses this name, so an existing file is left from its own failure. */
 	unlinkat(parent, tmp, 0);
 	int fd = openat(parent, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
@@ -213,7 +213,7 @@ int io_output_open_below(const char *dir, const char *name, bool durable, struct
 	return 0;
 }
 
-/* The file under its temporary name is complete: gives it its own. */
+/* Gives a complete file, which has its temporary name, its own name. */
 static int rename_output(struct io_output *out, struct err *err)
 {
 	int fault = 0, rc = out->durable ? io_sync_fd(out->fd, out->path, err) : 0;
@@ -292,7 +292,7 @@ int io_sync_fd(int fd, const char *path, struct err *err)
 
 	if (!fault && fsync(fd) == 0)
 		return 0;
-	/* A file system that cannot do this says so; there is no other way to ask it. */
+	/* A file system that cannot sync says so by one of these errors. */
 	if (!fault && (errno == EINVAL || errno == EROFS || errno == EOPNOTSUPP))
 		return 0;
 	int rc = fault ? fault : -errno;
@@ -301,7 +301,7 @@ int io_sync_fd(int fd, const char *path, struct err *err)
 
 static int sync_tree(int dir, const char *name, const char *path, struct err *err);
 
-/* All that a directory holds, then the directory. */
+/* Syncs all files in a directory, then the directory. */
 static int sync_dir(int fd, const char *path, struct err *err)
 {
 	auto_words names = { 0 };
@@ -315,7 +315,7 @@ static int sync_dir(int fd, const char *path, struct err *err)
 	return rc ? rc : io_sync_fd(fd, path, err);
 }
 
-/* A link, a pipe or a device has no data: it is on disk when its directory is. */
+/* Syncs a file or a tree. A link, a pipe or a device has no data of its own to sync. */
 static int sync_tree(int dir, const char *name, const char *path, struct err *err)
 {
 	struct stat st;
@@ -330,7 +330,7 @@ static int sync_tree(int dir, const char *name, const char *path, struct err *er
 	return S_ISDIR(st.st_mode) ? sync_dir(fd, path, err) : io_sync_fd(fd, path, err);
 }
 
-/* The name is in a directory of the user's, which may not be readable. */
+/* Syncs the directory above, which is the user's and need not be readable. */
 static int sync_above(int fd, const char *path, struct err *err)
 {
 	auto_fd above = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -357,7 +357,7 @@ int io_sync_run(const char *dir, const char *const *names, struct err *err)
 
 bool io_cannot_exchange;
 
-/* 0 or -errno; -EINVAL: the file system cannot do that in one step. */
+/* Returns 0 or -errno; -EINVAL if the file system cannot exchange names in one step. */
 static int exchange(int in, const char *a, int out, const char *b)
 {
 	if (io_cannot_exchange)
@@ -373,8 +373,8 @@ static int move(int in, const char *from, int out, const char *to)
 }
 
 /*
- * For file systems that cannot: `b` has a name beside `a` that is not hidden meanwhile, so that one
- * of the two is in the directory of `a` at any moment, and after any kill.
+ * Exchanges names on file systems without RENAME_EXCHANGE. Meanwhile `b` has a name beside `a` that
+ * is not hidden, so the directory of `a` has one of the two at any moment, and after any kill.
  */
 static int exchange_by_hand(int in, const char *a, int out, const char *b)
 {
@@ -416,7 +416,7 @@ int io_newdir_open(const char *dir, const char *name, struct io_newdir *out, str
 		return parent;
 	auto_free char *tmp = below_new_name(last);
 	int fault = fault_point("io.mkdir");
-	/* This process is the only one that has this name: it failed here before. */
+	/* Only this process uses this name, so an existing file is left from its own failure. */
 	int rc = below_remove_at(parent, tmp, shown, err);
 	if (!rc && (fault || mkdirat(parent, tmp, 0755) < 0))
 		rc = err_set(err, fault ? fault : -errno, "cannot make the directory %s: %m",
@@ -435,7 +435,7 @@ int io_newdir_open(const char *dir, const char *name, struct io_newdir *out, str
 	return 0;
 }
 
-/* The same: until the new one has its name, it is there under another that is not hidden. */
+/* Replaces without an exchange; meanwhile the new directory has a name that is not hidden. */
 static int replace_by_hand(const struct io_newdir *d, struct err *err)
 {
 	auto_free char *aside = xasprintf("%s.new", d->name);
@@ -452,8 +452,8 @@ static int replace_by_hand(const struct io_newdir *d, struct err *err)
 }
 
 /*
- * A directory that had the name before is exchanged with the new one: there is no moment without
- * either.
+ * Exchanges the new directory with one that had the name before: at each moment one of them is
+ * there.
  */
 static int put_in_place(struct io_newdir *d, struct err *err)
 {
@@ -476,7 +476,7 @@ static int sync_name(const struct io_newdir *d, struct err *err)
 {
 	int rc = io_sync_fd(d->parent, d->shown, err);
 
-	/* The directory it is in may be new as well. */
+	/* The directory above may be new as well. */
 	return rc ? rc : sync_above(d->parent, d->shown, err);
 }
 
@@ -514,7 +514,7 @@ int io_openat2(int root, const char *path, const struct open_how *how)
 {
 	enum {
 		TRIES = 10000
-	}; /* of some microseconds; a machine that renames all the time has some */
+	}; /* EAGAIN for some microseconds is normal on a machine that renames all the time */
 	long fd = -1;
 
 	for (unsigned i = 0; i < TRIES; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json.h - a streaming JSON writer. Commas and nesting are its business; a call that would make
- * invalid JSON is a programmer's error and asserts. Text that is not UTF-8 (file names) comes out
- * with U+FFFD in place of what cannot be said.
+ * json.h - a streaming JSON writer. The writer adds commas and indentation; an assertion stops a
+ * call that would make invalid JSON. In text that is not UTF-8 (file names), U+FFFD replaces each
+ * invalid byte.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -12,7 +12,7 @@
 enum { JSON_DEPTH_MAX = 32 };
 
 struct json {
-	struct strbuf *out; /* the caller writes it out whenever it likes */
+	struct strbuf *out; /* the caller writes it to a file */
 	bool pretty;	    /* one member a line */
 	int depth;
 	struct {
@@ -26,18 +26,18 @@ void json_init(struct json *j, struct strbuf *out, bool pretty);
 
 void json_object(struct json *j); /* { */
 void json_array(struct json *j);  /* [ */
-void json_end(struct json *j);	  /* closes the innermost */
+void json_end(struct json *j);	  /* closes the innermost object or array */
 void json_key(struct json *j, const char *key);
 
 void json_string(struct json *j, const char *s);
 void json_string_len(struct json *j, const char *s, size_t len);
 void json_uint(struct json *j, uint64_t v);
 void json_int(struct json *j, int64_t v);
-void json_double(struct json *j, double v); /* null if not finite */
+void json_double(struct json *j, double v); /* writes null if not finite */
 void json_bool(struct json *j, bool v);
 void json_null(struct json *j);
 
-/* Key and value in one call, for the usual case. A text that is NULL is null. */
+/* Writes a key and its value. NULL is written as null. */
 void json_kv_string(struct json *j, const char *key, const char *s);
 void json_kv_uint(struct json *j, const char *key, uint64_t v);
 void json_kv_double(struct json *j, const char *key, double v);
@@ -49,7 +49,7 @@ void json_kv_array(struct json *j, const char *key);
 #define json_kvs(j, ...)                                                                           \
 	json_add_members(j, (const struct json_member[]){ __VA_ARGS__ },                           \
 			 ARRAY_SIZE(((const struct json_member[]){ __VA_ARGS__ })))
-/* An object that is nothing else. */
+/* An object with exactly these members. */
 #define json_object_of(j, ...)                                                                     \
 	do {                                                                                       \
 		json_object(j);                                                                    \
@@ -69,7 +69,7 @@ struct json_member {
 };
 void json_add_members(struct json *j, const struct json_member *m, size_t n);
 
-/* A comparison is an int, so that it is taken for a number: it needs (bool). */
+/* The value of a comparison is an int, and is written as a number unless it is cast to bool. */
 #define KV(key, value)                                                                             \
 	_Generic((value), char *                                                                   \
 		 : kv_string, const char *                                                         \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* log.c - prints messages to standard error, as far as the level allows. */
+/* log.c - prints the messages that the level allows to standard error. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ enum log_level log_get_level(void)
 	return current_level;
 }
 
-/* One write() a message, so that lines of several workers do not mix. */
+/* Prints a message by one write(), so that lines of several workers do not mix. */
 static void emit(enum log_level level, const char *what, const char *fmt, va_list ap)
 {
 	char line[1024];

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/words.h"
 
-/* Takes the descriptor. NULL, and errno, if it cannot be read. */
+/* Takes ownership of the descriptor. Returns NULL and sets errno on failure. */
 static inline DIR *names_of(int fd)
 {
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -30,7 +30,7 @@ static inline DIR *names_in(int at, const char *name)
 	return names_of(openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-/* NULL: there is none any more, or no directory. */
+/* Returns the next name; NULL at the end, or if `d` is NULL. */
 static inline struct dirent *names_next(DIR *d)
 {
 	struct dirent *e = NULL;
@@ -47,7 +47,7 @@ static inline void names_close_(DIR **d)
 }
 #define auto_names_in auto_call(names_close_) DIR *
 
-/* Adds the names in the directory `fd`, which `shown` names in messages: they may go meanwhile. */
+/* Adds the names in the directory `fd`, which `shown` names in messages. Names may go meanwhile. */
 static inline int names_all(int fd, const char *shown, struct words *out, struct err *err)
 {
 	auto_names_in d = names_in(fd, ".");

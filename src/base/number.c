@@ -26,7 +26,7 @@ int number_parse(const char *s, uint64_t *out)
 	return 0;
 }
 
-/* digits [. digits] unit; the value is exact as long as it is a whole number of the smallest unit.
+/* Parses digits [. digits] unit. The value is exact if it is a whole number of the smallest unit.
  */
 static int parse_scaled(const char *s, const struct unit *units, size_t n_units, uint64_t *out)
 {

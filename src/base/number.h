@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 
-/* Plain unsigned decimal (or 0x...), nothing else around it. 0 or -EINVAL/-ERANGE. */
+/* Parses a plain unsigned number, decimal or 0x... Returns 0, -EINVAL or -ERANGE. */
 int number_parse(const char *s, uint64_t *out) must_check;
 /* 4096, 4k, 16K, 1M, 2GiB: powers of two. */
 int number_parse_size(const char *s, uint64_t *out, struct err *err) must_check;

@@ -13,7 +13,7 @@
 
 #define PREFIX "outage-"
 
-/* When the process began: with its number, an identity. 0: not running. */
+/* When the process began; with its number that identifies it. 0: no such process runs. */
 static unsigned long long started(pid_t pid)
 {
 	struct proc_stat p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * owner.h - names that tell who made a thing, so that the leftovers of a killed run can be told
- * from the things that a living one needs.
+ * owner.h - names that contain the process that made a thing, so that the leftovers of a killed run
+ * are distinguished from the things that a running one needs.
  *
  * A name is "outage-KIND-PID-START-NAMESPACE": the process, when it began (numbers of processes are
  * used again), and the namespace in which its number means something. A process that makes
@@ -14,12 +14,12 @@
 
 enum { OWNER_NAME_SIZE = 96 };
 
-/* The name for a thing of this process. `kind` is a short word without '-'. */
+/* Writes the name for a thing of this process. `kind` is a short word without '-'. */
 const char *owner_name(const char *kind, char name[OWNER_NAME_SIZE]);
 
 enum owner_state {
 	OWNER_NONE,  /* the text holds no such name */
-	OWNER_ALIVE, /* or unknown: it belongs to another namespace */
+	OWNER_ALIVE, /* or unknown: the process is of another namespace */
 	OWNER_GONE,
 };
 

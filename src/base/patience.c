@@ -16,7 +16,7 @@ static uint64_t ticks_ns(unsigned long ticks)
 	return (uint64_t)ticks * 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* How many a thread may use. 1: more than can be told here. */
+/* The number of processors that a thread may use; 1 if the mask has no room for all. */
 static unsigned processors_of(pid_t tid)
 {
 	cpu_set_t may;
@@ -25,9 +25,9 @@ static unsigned processors_of(pid_t tid)
 }
 
 /*
- * Of all threads of a process, and of its threads and children that have ended, which the kernel
- * tells in ticks; nothing where it does not tell. The thread that looks runs while it does,
- * whatever it did before: it is not asked.
+ * Adds the share of all threads of a process, and of its threads and children that have ended,
+ * which the kernel counts in ticks. The calling thread does not count as waiting: it runs only to
+ * look.
  */
 static void add_share(pid_t pid, struct patience_share *out)
 {
@@ -75,7 +75,7 @@ void patience_renew(struct patience *p)
 
 uint64_t patience_lost(const struct patience_share *a, const struct patience_share *b, uint64_t ns)
 {
-	/* So many could have run at a time, had the machine been theirs alone. */
+	/* This number of threads could have run at a time if the machine had no other load. */
 	uint64_t side_by_side = max(min(b->waits, b->processors), 1U),
 		 ran = b->ran_ns > a->ran_ns ? (b->ran_ns - a->ran_ns) / side_by_side : 0,
 		 waited = b->waited_ns > a->waited_ns ? b->waited_ns - a->waited_ns : 0,
@@ -89,10 +89,10 @@ bool patience_ends(struct patience *p, pid_t pid, uint64_t limit_ns)
 	uint64_t now = util_now_ns();
 	struct patience_share share;
 
-	/* To look costs time, and nearly all move before: the first look is for comparison only. */
+	/* Looks are late: they cost time, and most processes move before the first. */
 	if (now - p->since_ns < limit_ns / (p->looked_ns ? 2 : 10))
 		return false;
-	/* Ticks are coarse. */
+	/* The kernel's ticks are too coarse for shorter intervals. */
 	if (p->looked_ns && now - p->looked_ns < min(limit_ns / LOOKS, LOOK_MS * 1000000ULL))
 		return false;
 	patience_share(pid, &share);

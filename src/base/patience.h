@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * patience.h - whether a process hangs. A process hangs when it was silent for long although it
- * could have gone on; on a machine that is busy with something else it may only be waiting for a
- * processor, and that time does not count.
+ * patience.h - decides whether a process hangs. A process hangs if it was silent for long although
+ * a processor was free for it; the time in which it waited for a processor does not count.
  */
 #ifndef BASE_PATIENCE_H
 #define BASE_PATIENCE_H
 
 #include "base/util.h"
 
-/* The processors' work for a process and those below it, all together. */
+/* Processor time of a process and those below it, all together. */
 struct patience_share {
-	uint64_t ran_ns;     /* with children of theirs that have ended */
-	uint64_t waited_ns;  /* until it ran: of one that waits still, it is not told */
-	unsigned waits;	     /* threads that could run, or do; the caller's apart */
-	unsigned processors; /* that one of these may use, at most */
+	uint64_t ran_ns;     /* including children that have ended */
+	uint64_t waited_ns;  /* the wait until each run; a wait that lasts still is not included */
+	unsigned waits;	     /* threads that run or could run, without the caller's */
+	unsigned processors; /* the largest number that one of these may use */
 };
 
 void patience_share(pid_t pid, struct patience_share *out);
 
 /*
  * The part of the time between two looks that was spent on waiting for a processor. Processes that
- * had as many as they could use waited for none. The result is a guess: the waiting of processes
- * that have ended meanwhile is not known. So some of the time always counts.
+ * had as many processors as they could use waited for none. The result is an estimate, because the
+ * waiting of processes that have ended meanwhile is not known. So some of the time always counts.
  */
 uint64_t patience_lost(const struct patience_share *a, const struct patience_share *b, uint64_t ns);
 
 struct patience {
-	uint64_t since_ns;	     /* when it moved */
-	uint64_t looked_ns;	     /* 0: not since then */
+	uint64_t since_ns;	     /* when the process last moved */
+	uint64_t looked_ns;	     /* when it was last looked at; 0: not since then */
 	struct patience_share share; /* the share at that time */
 	uint64_t lost_ns;	     /* the time that does not count */
 };
@@ -37,13 +36,13 @@ struct patience {
 void patience_renew(struct patience *p);
 
 /*
- * Whether it was silent for longer than the limit, together with all processes below it. To be
- * asked again and again. A process that gets little, and does not come to an end, is given at most
- * ten times as long.
+ * True if the process was silent for longer than the limit, together with all processes below it.
+ * The caller asks repeatedly. A process that gets little processor time is given at most ten times
+ * the limit.
  */
 bool patience_ends(struct patience *p, pid_t pid, uint64_t limit_ns);
 
-/* For how long it was silent, with what does not count; in seconds, whole ones if there are any. */
+/* The whole silence in seconds, with the time that does not count; rounded from one second on. */
 double patience_silence(const struct patience *p);
 
 #endif

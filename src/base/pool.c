@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool.c - the parent of a pool: starts workers, gives out units, hears, watches, replaces.
+ * pool.c - the parent of a pool: starts workers, gives out units, reads results, and watches and
+ * replaces workers.
  *
  * P1: a frame counts when all of it has come. The rest of a frame whose sender died is dropped.
- * P2: a unit is in one place: a worker's, or the list of those that came back.
+ * P2: a unit is in one place: a worker's, or the list of units that came back.
  * P3: each unit ends once: with a result, given up, or dropped as the run was stopped.
  * P4: a worker does its units in the order in which it got them; results come in that order.
  * P5: with `ordered`, results are told in the order in which units were given out.
@@ -11,7 +12,7 @@
  * P7: a worker dies with its parent (PR_SET_PDEATHSIG), and is in a process group of its own:
  *     Ctrl-C goes to the parent. After pool_free() no worker is left, no descriptor, no zombie.
  *
- * One thread; callbacks are called from pool_run() only.
+ * The pool uses one thread; callbacks are called from pool_run() only.
  */
 #include <errno.h>
 #include <poll.h>
@@ -28,9 +29,9 @@
 
 enum {
 	TICK_MS = 100,
-	END_MS = 2,	   /* how often one is looked at that is about to end */
+	END_MS = 2,	   /* the interval at which a worker that is about to end is looked at */
 	LINGER_MS = 10000, /* a worker's mounts go after its socket, and before it */
-	EARLY_MAX = 1000,  /* results that wait for an earlier one */
+	EARLY_MAX = 1000,  /* at most so many results wait for an earlier one */
 	READ_MAX = 1 << 20,
 };
 
@@ -73,13 +74,13 @@ static int fork_worker(struct pool *p, struct pool_slot *s)
 		errno = -rc;
 		return err_set(&p->why, rc, "cannot start a process: %m");
 	}
-	setpgid(pid, pid); /* both sides, so that it holds whichever comes first */
+	setpgid(pid, pid); /* in parent and child: either may run first */
 	s->pid = pid;
 	s->fd = pair[0];
 	return 0;
 }
 
-/* Puts a worker in a place, which may have units. If that fails, the place is not used any more. */
+/* Starts a worker in a place, which may have units. On failure the place is used no more. */
 static void start(struct pool *p, struct pool_slot *s)
 {
 	struct pool_beat *beat = &p->shared->beat[s - p->slot];
@@ -121,7 +122,7 @@ static void drop_jobs(struct pool *p, struct pool_slot *s)
 	assert(p->over <= p->given); /* P3 */
 }
 
-/* The process is gone, or as good as gone; nothing more is heard of it. */
+/* Clears the place of a process that is gone, or that cannot be killed. */
 static void forget(struct pool_slot *s)
 {
 	util_close(steal_fd(&s->fd));
@@ -130,7 +131,7 @@ static void forget(struct pool_slot *s)
 	s->pid = 0;
 }
 
-/* A worker ended as it should: if it has units left, another one goes on with them. */
+/* True if a worker ended as it should; another worker then goes on with its units. */
 static bool ended_well(const struct pool *p, const struct pool_slot *s, const struct pool_end *e)
 {
 	return e->how == POOL_EXITED && !e->code && (s->did || s->closed || p->stopping);
@@ -149,7 +150,7 @@ static void note_times(struct pool_slot *s, struct pool_end *e)
 	e->times = j->times;
 }
 
-/* A worker is gone; its messages were heard (P6). */
+/* Handles the end of a worker, whose messages were heard (P6). */
 static void take_end(struct pool *p, struct pool_slot *s, struct pool_end *e)
 {
 	struct pool_beat *beat = &p->shared->beat[s - p->slot];
@@ -214,14 +215,14 @@ static bool is_over(struct pool *p, struct pool_slot *s)
 		s->slow = slow;
 		patience_renew(&s->patience);
 	}
-	/* By the clock: the user does not want to wait. */
+	/* The clock alone counts here: the user does not want to wait. */
 	if (p->stop_ms)
 		return util_now_ns() - s->patience.since_ns >=
 		       min(limit_ms ? limit_ms : UINT64_MAX, p->stop_ms) * 1000000;
 	return limit_ms && patience_ends(&s->patience, s->pid, limit_ms * 1000000);
 }
 
-/* Hears what a worker tells, and sees how it is. */
+/* Reads a worker's messages, and checks whether it has ended or hangs. */
 static void look_at(struct pool *p, struct pool_slot *s)
 {
 	int status = 0;
@@ -294,7 +295,7 @@ static void give_out(struct pool *p)
 {
 	struct pool_slot *s;
 
-	/* Results that wait for one unit that takes long shall not fill the memory. */
+	/* Results that wait for one slow unit must not fill the memory. */
 	while (!p->stopping && !p->killing && (p->early.n < EARLY_MAX || p->back.n) &&
 	       (s = idlest(p))) {
 		struct pool_job j = { 0 };
@@ -343,7 +344,7 @@ static void listen_all(struct pool *p)
 		wait_ms = s->pid && s->eof ? END_MS : wait_ms;
 	}
 	poll(fds, p->opts.jobs, wait_ms);
-	/* Reads the workers that have something to say; and all of them, now and then. */
+	/* Reads the workers that have sent something, and at each tick all of them. */
 	bool tick = util_now_ns() - p->looked_ns >= TICK_MS * 1000000ULL;
 	if (tick)
 		p->looked_ns = util_now_ns();
@@ -390,8 +391,7 @@ int pool_new(const struct pool_opts *opts, struct pool **out, struct err *err)
 		return err->code;
 	}
 	/*
-	 * The program that starts us may have left SIGCHLD ignored; then no child would have a
-	 * status.
+	 * If the program that starts us has left SIGCHLD ignored, waitpid() returns no status.
 	 */
 	if (sigaction(SIGCHLD, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
 		signal(SIGCHLD, SIG_DFL);
@@ -458,7 +458,7 @@ void pool_free(struct pool *p)
 	for (unsigned i = 0; i < p->opts.jobs; i++)
 		if (p->slot[i].pid)
 			pool_tell_end(&p->slot[i]);
-	/* Workers without units end by themselves; if one does not, it is killed. */
+	/* Workers without units end by themselves; a worker that does not is killed. */
 	for (unsigned i = 0; i < p->opts.jobs; i++) {
 		struct pool_slot *s = &p->slot[i];
 		int status;

@@ -3,13 +3,13 @@
  * pool.h - worker processes that do units of work.
  *
  * A worker is a forked copy of its parent with a socket between them. The parent gives out units,
- * hears what workers tell, and watches: a worker that dies, or does not move for too long, is
+ * reads the messages of workers, and watches: a worker that dies, or does not move for too long, is
  * killed with all that it started, and another process takes its place and its units. The pool's
  * user decides whether the unit at hand is done again.
  *
  * The parent never waits for one worker: it reads and writes without blocking. A message comes
- * whole or not at all, and in the order in which its worker sent it. Of each unit there is one
- * result, or word that it was given up; if asked for, results come in the order of the units.
+ * whole or not at all, and in the order in which its worker sent it. Each unit has one result, or
+ * is reported as given up; with `ordered`, results come in the order of the units.
  */
 #ifndef BASE_POOL_H
 #define BASE_POOL_H
@@ -31,22 +31,21 @@ enum pool_how {
 	POOL_NONSENSE, /* sent bytes that are no message */
 };
 
-/* How a worker ended that should not have. */
+/* The end of a worker that should not have ended. */
 struct pool_end {
 	enum pool_how how;
 	int code;	     /* the status, or the signal */
-	unsigned worker;     /* which place */
-	uint64_t unit, step; /* the last that it took and noted; POOL_NONE: none */
-	bool open;	     /* that unit is not done */
-	unsigned times;	     /* so many workers in a row ended at this unit and step */
-	unsigned deaths;     /* so many of this place ended in a row, and no unit was done */
+	unsigned worker;     /* its place */
+	uint64_t unit, step; /* the last that it took, and noted; POOL_NONE: none */
+	bool open;	     /* the unit is not done */
+	unsigned times;	     /* the number of workers in a row that ended at this unit and step */
+	unsigned deaths;     /* workers of this place that ended in a row without a unit done */
 	double silence;	     /* seconds */
-	bool stuck;	     /* was killed, and is still there, in the kernel */
-	/* Only in ended(): */
+	bool stuck;	     /* killed, and still there, stuck in the kernel */
+	/* set only for ended(): */
 	const char *at;	     /* the worker's last note, in words */
-	const char *kernel;  /* of one that hung: where in the kernel it was */
-	const char *stopped; /* for one that hung: the process that was stopped, as by SIGSTOP;
-				NULL: none */
+	const char *kernel;  /* if it hung: where in the kernel it was */
+	const char *stopped; /* if it hung: the process that was stopped, as by SIGSTOP, or NULL */
 };
 
 enum pool_then {
@@ -57,82 +56,82 @@ enum pool_then {
 
 struct pool_opts {
 	unsigned jobs;	/* workers at most */
-	unsigned depth; /* units that one has at a time; 0: 1 */
+	unsigned depth; /* units that a worker has at a time; 0: 1 */
 	bool ordered;	/* results come in the order of the units */
 	bool keep;	/* workers without work stay, until pool_free() */
 	/* A worker that has work, or is told to end, may be silent for so long; 0: for ever. */
 	uint64_t patience_ms;
 	void *ctx;
 
-	/* In the worker: its life, until pool_next() is false. The status to exit with. */
+	/* In the worker: does units until pool_next() is false. Returns the exit status. */
 	int (*work)(void *ctx, struct pool_worker *w);
 
 	/*
-	 * In the parent, all of them. A unit: its number, and what the worker is told about it.
-	 * False: there is none now; it is not asked again in this pool_run().
+	 * All others run in the parent. Gives the next unit: its number, and data for the worker.
+	 * Returns false if there is none; it is not called again in this pool_run().
 	 */
 	bool (*next)(void *ctx, uint64_t *unit, struct strbuf *data);
 	/*
-	 * A unit is done; `lost`, if it was given up: how the last worker at it ended. A non-zero
-	 * return ends the run, and is its result. May be NULL.
+	 * Takes the result of a unit; if the unit was given up, `lost` says how the last worker at
+	 * it ended. A non-zero return ends the run, and is its result. May be NULL.
 	 */
 	int (*done)(void *ctx, uint64_t unit, const void *data, size_t len,
 		    const struct pool_end *lost);
-	/* Takes a worker's message. May be NULL if none does. */
+	/* Takes a worker's message. May be NULL if workers send none. */
 	void (*message)(void *ctx, unsigned worker, uint32_t kind, const void *data, size_t len);
 	/*
-	 * Called when all that the worker had told before has been heard. Not called for those that
-	 * we end.
+	 * Decides what follows the end of a worker. Called when all its messages have been read.
+	 * Not called for workers that the pool ends.
 	 */
 	enum pool_then (*ended)(void *ctx, const struct pool_end *e);
-	/* Several times a second. May be NULL. */
+	/* Called several times a second. May be NULL. */
 	void (*tick)(void *ctx);
-	/* A number that changes while the unit is worked on: more signs of life. May be NULL. */
+	/* Returns a number whose change is a sign of life of the unit, too. May be NULL. */
 	uint64_t (*beats)(void *ctx, uint64_t unit);
 };
 
 /* `opts` is copied. */
 int pool_new(const struct pool_opts *opts, struct pool **out, struct err *err) must_check;
-/* Gives out units until there are no more and all are done, or it was stopped. */
+/* Gives out units until all are done, or the run was stopped. */
 int pool_run(struct pool *p, struct err *err) must_check;
-/* Ends what is left of the workers. NULL is fine. */
+/* Ends the remaining workers. NULL is fine. */
 void pool_free(struct pool *p);
 
 /*
- * From a callback: no unit is given out any more, and no worker replaced. Workers that do not end
- * within `limit_ms` without a sign of life hang; 0: as before.
+ * Called from a callback: no unit is given out any more, and no worker replaced. Workers that do
+ * not end within `limit_ms` without a sign of life hang; 0: as before.
  */
 void pool_stop(struct pool *p, uint64_t limit_ms);
 /*
- * From a callback: ends the run at once. Messages that workers have sent by then are heard; the
- * workers are killed.
+ * Called from a callback: ends the run at once. Messages that workers have sent by then are heard;
+ * the workers are killed.
  */
 void pool_kill(struct pool *p);
 
-/* Whether a worker has ever called pool_ready(). */
+/* True if a worker has called pool_ready(). */
 bool pool_has_begun(const struct pool *p);
-/* Time since all that were there had, for the first time; 0: they have not. */
+/* The time since all workers had called pool_ready(); 0 if they have not yet. */
 uint64_t pool_ready_ns(const struct pool *p);
 /* "was ended by signal 9 (Killed)", "ended with status 1", "did not answer for 9 s". */
 void pool_end_words(const struct pool_end *e, struct strbuf *out);
 
 /* ---- in the worker ---- */
 
-/* Its place, from 0. */
+/* The worker's place, from 0. */
 unsigned pool_number(const struct pool_worker *w);
 /* Waits for the next unit. False: there is no more to do. `data` may be NULL. */
 bool pool_next(struct pool_worker *w, uint64_t *unit, struct strbuf *data) must_check;
-/* The unit is done. */
+/* Sends the result of the unit. */
 void pool_done(struct pool_worker *w, const void *data, size_t len);
 void pool_tell(struct pool_worker *w, uint32_t kind, const void *data, size_t len);
-/* Notes the worker's step, which tells later where it ended. A sign of life. */
+/* Notes the worker's step, which tells later where it ended. The call is a sign of life. */
 void pool_at(struct pool_worker *w, uint64_t step, const char *fmt, ...) printf_like(3, 4);
-/* A sign of life, and one that does not count once all shall stop. */
+/* Gives a sign of life; the second one does not count after pool_stop(). */
 void pool_beat(struct pool_worker *w);
 void pool_beat_slow(struct pool_worker *w);
 void pool_ready(struct pool_worker *w);
 
-/* ---- memory that parent and workers share; zeroed ---- */
+/* ---- memory that parent and workers share, zeroed ---- */
 
 void *pool_share(size_t size, struct err *err) must_check;
 void pool_unshare(void *memory, size_t size); /* NULL is fine */

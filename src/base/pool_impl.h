@@ -13,8 +13,8 @@
 #include "base/vec.h"
 
 /*
- * A frame on the socket: this, and `len` bytes. To the worker, each is a unit; from the worker, a
- * message or a result.
+ * A frame on the socket: this header, and `len` bytes. A frame to the worker is a unit; one from
+ * the worker is a message or a result.
  */
 struct pool_frame {
 	uint32_t kind, magic;
@@ -27,7 +27,7 @@ enum { POOL_MAGIC = 0x706f6f6c };
 #define POOL_RESULT  UINT32_MAX /* the kind of a frame that is no message */
 #define POOL_LEN_MAX ((uint64_t)1 << 32)
 
-/* A worker's words about itself; the parent reads them when it does not move any more. */
+/* A worker's notes about itself; the parent reads them when the worker is silent. */
 struct pool_beat {
 	_Atomic uint64_t beats, slow;
 	_Atomic uint64_t seq, unit, step; /* the unit that it took last */
@@ -35,7 +35,7 @@ struct pool_beat {
 	char at[POOL_AT_MAX];
 };
 
-/* In memory that all processes share. */
+/* The memory that all processes of a pool share. */
 struct pool_shared {
 	_Atomic bool stop, begun;
 	struct pool_beat beat[POOL_JOBS_MAX];
@@ -54,8 +54,8 @@ struct pool_worker {
 struct pool_job {
 	uint64_t seq, unit;
 	struct strbuf data;
-	uint64_t step; /* at which the last `times` workers ended */
-	uint64_t turn; /* in its place: how many came there before it */
+	uint64_t step; /* the step at which the last `times` workers ended */
+	uint64_t turn; /* the number of units that came to its place before */
 	unsigned times;
 };
 
@@ -71,7 +71,7 @@ struct pool_slot {
 	struct strbuf in;  /* bytes that have come, and are not a whole frame yet */
 	struct strbuf out; /* bytes to be sent */
 	struct pool_job job[POOL_DEPTH_MAX];
-	unsigned n;		    /* of these */
+	unsigned n;		    /* the number of these */
 	uint64_t turns, turns_over; /* units that came here, and that have ended or gone */
 	unsigned deaths;
 	struct patience patience;
@@ -95,26 +95,27 @@ struct pool {
 	uint64_t over;	      /* ended units */
 	bool more;	      /* there may be another unit */
 	bool stopping, killing;
-	uint64_t stop_ms;   /* the patience from then on; 0: as before */
+	uint64_t stop_ms;   /* the patience after pool_stop(); 0: as before */
 	uint64_t looked_ns; /* when all were looked at last */
 	uint64_t ready_ns;  /* when all were ready; 0: they are not yet */
-	int rc;		    /* of the run, by done() */
-	struct err why;	    /* why the first that could not be started could not */
+	int rc;		    /* the run's result, from done() */
+	struct err why;	    /* why the first worker that could not be started failed */
 };
 
 void pool_job_release(struct pool_job *j);
-/* The oldest unit of a worker has ended: with a result, or it is given up. */
+/* Ends the oldest unit of a worker: with a result, or, with `lost`, as given up. */
 void pool_finish(struct pool *p, struct pool_slot *s, const void *data, size_t len,
 		 const struct pool_end *lost);
-/* Tells the results whose turn it is; with `all`, those that have come. */
+/* Passes on the results whose turn it is; with `all`, all that have come. */
 void pool_tell_early(struct pool *p, bool all);
-/* Reads what there is; of one that tells a lot, no more than `limit` at a time. */
+/* Reads what the worker has sent, at most `limit` bytes at a time. */
 void pool_hear(struct pool *p, struct pool_slot *s, size_t limit);
-/* Sends what is to be sent, as far as it goes. */
+/* Sends as much of the output buffer as the socket takes. */
 void pool_send(struct pool_slot *s);
 void pool_send_job(struct pool_slot *s, const struct pool_job *j);
 /*
- * The worker has no more to do: it reads the end of its socket, whichever processes may hold that.
+ * Tells the worker that there is no more to do: it reads the end of the stream, even if other
+ * processes hold the socket.
  */
 void pool_tell_end(struct pool_slot *s);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool_talk.c - the traffic on the sockets of a pool, in its parent: units, messages and results;
- * and the order in which results are told. P1 to P6 are those of pool.c.
+ * pool_talk.c - reads and writes the sockets of a pool, in its parent: units, messages and results;
+ * and puts results in order. P1 to P6 are those of pool.c.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ static void tell_done(struct pool *p, uint64_t unit, const struct strbuf *data,
 	p->killing |= rc != 0;
 }
 
-/* The place of the next that is to be told, or with `all` of the first; -1: it has not come. */
+/* The index of the next result in order, or with `all` of the first there is; -1: none. */
 static ssize_t next_early(const struct pool *p, bool all)
 {
 	ssize_t first = -1;
@@ -104,7 +104,7 @@ static void take_frame(struct pool *p, struct pool_slot *s, const struct pool_fr
 	pool_finish(p, s, data, f->len, NULL);
 }
 
-/* All whole frames that have come (P1). */
+/* Handles all whole frames that have come (P1). */
 static void take_frames(struct pool *p, struct pool_slot *s)
 {
 	size_t at = 0;
@@ -148,7 +148,7 @@ void pool_hear(struct pool *p, struct pool_slot *s, size_t limit)
 	}
 }
 
-/* If the worker is dead, that is found out where it is heard. */
+/* A write error is ignored: pool_hear() finds out that a worker is dead. */
 void pool_send(struct pool_slot *s)
 {
 	size_t done = 0;

@@ -2,7 +2,7 @@
 /*
  * pool_worker.c - the calls of a worker of a pool: take units, tell, and give signs of life.
  *
- * A worker whose parent does not listen any more has nothing left to do, and ends.
+ * A worker ends if its parent no longer reads.
  */
 #include <errno.h>
 #include <stdarg.h>

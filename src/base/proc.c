@@ -49,8 +49,8 @@ static void pipes_close(struct pipes *p)
 }
 
 /*
- * Moves pipes away from 0, 1 and 2, which they get if ours are closed: in the child, dup2() would
- * overwrite one with another, or leave it close-on-exec.
+ * Moves pipes away from descriptors 0, 1 and 2, which they get if ours are closed: in the child,
+ * dup2() would overwrite one pipe with another, or leave it close-on-exec.
  */
 static int pipes_move_up(struct pipes *p)
 {
@@ -145,7 +145,7 @@ static void feed(int *fd, const struct proc_opts *opts, size_t *fed)
 		util_close(steal_fd(fd));
 }
 
-/* Hears of the child's exec: nothing yet, that it happened, or an error. */
+/* Reads the exec pipe: nothing yet, its end (the exec succeeded), or an error. */
 static void hear_exec(int *fd, int *error)
 {
 	int value;
@@ -160,7 +160,7 @@ static void hear_exec(int *fd, int *error)
 
 struct watch {
 	pid_t pid;
-	int pidfd;	      /* wakes us when it ends; -1 on old kernels */
+	int pidfd;	      /* readable when the child ends; -1 on old kernels */
 	uint64_t deadline_ms; /* of the current stage; 0: none */
 	int stage;	      /* 0 running, 1 SIGTERM sent, 2 SIGKILL sent, 3 given up */
 	bool exited;
@@ -175,9 +175,9 @@ static void watch_step(struct watch *w, struct proc_result *res)
 
 	if (got == w->pid || (got < 0 && errno == ECHILD)) {
 		w->exited = true;
-		if (got == w->pid) /* else another waiter has its status */
+		if (got == w->pid) /* otherwise another waiter has its status */
 			w->status = status;
-		/* Grandchildren may still hold the pipes: they have the grace period, no more. */
+		/* Grandchildren may still hold the pipes: they get the grace period. */
 		w->stage = max(w->stage, 1);
 		w->deadline_ms = now_ms() + GRACE_MS;
 	}
@@ -206,7 +206,7 @@ static void converse(const struct proc_opts *opts, struct pipes *p, struct watch
 	fcntl(p->exec[0], F_SETFL, O_NONBLOCK);
 	if (!opts->input_len)
 		util_close(steal_fd(&p->in[1]));
-	/* After SIGKILL a process stuck in the kernel may never end: do not wait for ever. */
+	/* A process that is stuck in the kernel survives SIGKILL: the wait is bounded. */
 	while (w->stage < 3 && !w->exec_error &&
 	       (!w->exited || ((p->out[0] >= 0 || p->err[0] >= 0) && w->stage < 2))) {
 		struct pollfd fds[] = {
@@ -225,7 +225,7 @@ static void converse(const struct proc_opts *opts, struct pipes *p, struct watch
 		if (fds[2].revents)
 			feed(&p->in[1], opts, &fed);
 		watch_step(w, res);
-		/* Last: a child's output from before its end is there when its end is seen. */
+		/* Last: an error that the child wrote before its end is there by now. */
 		hear_exec(&p->exec[0], &w->exec_error);
 	}
 }
@@ -258,8 +258,7 @@ int proc_run(const struct proc_opts *opts, struct proc_result *res, struct err *
 	if (rc)
 		return rc;
 	/*
-	 * The program that starts us may have left SIGCHLD ignored; then no child would have a
-	 * status.
+	 * If the program that starts us has left SIGCHLD ignored, waitpid() returns no status.
 	 */
 	if (sigaction(SIGCHLD, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
 		signal(SIGCHLD, SIG_DFL);
@@ -273,7 +272,7 @@ int proc_run(const struct proc_opts *opts, struct proc_result *res, struct err *
 		pipes_close(&p);
 		return rc;
 	}
-	setpgid(pid, pid); /* both sides, so that it holds whichever comes first */
+	setpgid(pid, pid); /* in parent and child: either may run first */
 	util_close(steal_fd(&p.in[0]));
 	util_close(steal_fd(&p.out[1]));
 	util_close(steal_fd(&p.err[1]));
@@ -358,7 +357,7 @@ static void list_pairs(struct proc_pairs *out)
 	}
 }
 
-/* Adds those whose parent is in the list. True if there were some. */
+/* Adds the processes whose parent is in the list. True if any was added. */
 static bool add_children(struct proc_list *list, const struct proc_pairs *all)
 {
 	size_t before = list->n;
@@ -369,7 +368,7 @@ static bool add_children(struct proc_list *list, const struct proc_pairs *all)
 	return list->n > before;
 }
 
-/* A process may be started while we look; those that start others for ever are not followed. */
+/* A process may be started during the scan; the number of scans is bounded. */
 void proc_tree(pid_t pid, struct proc_list *list)
 {
 	enum { LOOKS = 4 };

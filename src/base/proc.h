@@ -2,9 +2,9 @@
 /*
  * proc.h - child processes that cannot outlive their time or their parent.
  *
- * A child gets a process group of its own; when its time is up, the group gets SIGTERM and, after
- * a grace period, SIGKILL. Its time begins when it is forked: changing to a directory, or loading
- * a program, can hang as well. If we die, the kernel kills the child (PR_SET_PDEATHSIG).
+ * A child gets a process group of its own; when the child's time is up, the group gets SIGTERM and,
+ * after a grace period, SIGKILL. The time begins at the fork: changing to a directory, or loading a
+ * program, can hang as well. If we die, the kernel kills the child (PR_SET_PDEATHSIG).
  */
 #ifndef BASE_PROC_H
 #define BASE_PROC_H
@@ -16,11 +16,11 @@
 struct proc_opts {
 	const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
 	const char *cwd;	 /* NULL: ours */
-	/* Variables that it does not get, up to NULL; NULL: it gets all of ours. */
+	/* Variables that the child does not get, up to NULL; NULL: the child gets all of ours. */
 	const char *const *unset;
 	const char *input; /* text that the child reads; NULL: none */
 	size_t input_len;
-	uint64_t timeout_ms; /* from the fork on; 0: none */
+	uint64_t timeout_ms; /* counted from the fork; 0: no limit */
 	size_t output_limit; /* bytes of output kept; the rest is read and dropped; 0: 1 MiB */
 	bool merge_stderr;   /* standard error goes into `out` as well */
 };
@@ -36,40 +36,42 @@ struct proc_result {
 
 void proc_result_release(struct proc_result *r);
 
-/* Runs a program to its end. Fails only if it could not be run; how it ended is in `res`. */
+/* Runs a program to its end, of which `res` tells. Fails only if it could not be run. */
 int proc_run(const struct proc_opts *opts, struct proc_result *res, struct err *err) must_check;
 
 /* Another process, as /proc/PID/stat tells. */
 struct proc_stat {
-	char state; /* 'Z': it has ended, and its parent has not looked yet */
+	char state; /* 'Z': the process has ended, and its parent has not waited for it yet */
 	pid_t parent;
 	bool kernel;		    /* a thread of the kernel */
-	unsigned long long started; /* in ticks since boot: with its number, an identity */
+	unsigned long long started; /* in ticks since boot; with the number, an identity */
 	unsigned long ran;	    /* in ticks, with its threads that have ended */
-	unsigned long ended_ran;    /* the same of children that ended and were waited for */
+	unsigned long ended_ran;    /* ticks of children that ended and were waited for */
 };
 
-/* False if there is none. */
+/* Reads /proc/PID/stat. False if there is no such process. */
 bool proc_stat(pid_t pid, struct proc_stat *out);
 
 struct proc_list vec_of(pid_t);
 
-/* Adds a process, then all that are below it now; it ends though these start others for ever. */
+/* Adds a process, then all that are below it now. The search is bounded. */
 void proc_tree(pid_t pid, struct proc_list *list);
 /* The file that PATH gives for a program, to be freed; NULL if there is none. */
 char *proc_find(const char *program);
 
 /*
- * Reads what is there, and keeps of it what fits into `limit`. At the end of the stream, `fd` is
- * closed. False: there was nothing.
+ * Reads the available data, and keeps as much as fits into `limit`. Closes `fd` at the end of the
+ * stream. False if there was no data.
  */
 bool proc_drain(int *fd, struct strbuf *to, size_t limit, bool *cut);
 
-/* In a child: it is killed when its parent ends, or now if that has happened. */
+/* Called in a child: it is killed when its parent ends, or now if that has ended. */
 void proc_tie(pid_t parent);
 
-/* Called in the child before it changes directory, if set: by tests, and where that has a root of
- * its own. */
+/*
+ * If set, called in the child before it changes directory: for tests, and for a child with a root
+ * of its own.
+ */
 extern void (*proc_in_child)(void);
 
 /* "exited with status 1", "was killed by signal 9 (Killed)", "took longer than 2000 ms" */

@@ -68,7 +68,7 @@ static bool any_child(void)
 
 bool reap_below(void)
 {
-	/* All at once: one may wait for another, as for a FUSE server, and only then end. */
+	/* All are killed first: a child may end only after another, such as its FUSE server. */
 	for (int ms = 0, nap = 1; any_child(); ms += nap, nap = min(2 * nap, (int)NAP_MS)) {
 		auto_vec struct proc_list list = { 0 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reap.h - ends a process that hangs, with what it had started. */
+/* reap.h - ends a process that hangs, with the processes that it started. */
 #ifndef BASE_REAP_H
 #define BASE_REAP_H
 
@@ -9,24 +9,24 @@
 /*
  * Kills a child of ours. A process that waits for a FUSE server does not end before the server
  * does, so programs below it are killed as well; but not processes that run this very program,
- * which tidy up after a worker that is gone. Gives it a few seconds; false if it is still there,
- * stuck in the kernel. `status` is that of waitpid, if it ended.
+ * which clear up after a worker that is gone. Waits a few seconds; false if the child is still
+ * there, stuck in the kernel. `status` is that of waitpid, if the child ended.
  */
 bool reap_tree(pid_t pid, int *status);
-/* Its two halves, for callers that end many: kill all of them first, then wait for each. */
+/* The halves of reap_tree(), for callers that end many: kill all, then wait for each. */
 void reap_kill(pid_t pid);
 bool reap_wait(pid_t pid, int *status);
 
 /*
- * Ends everything below the calling process, which gets those who lost their parents
- * (PR_SET_CHILD_SUBREAPER): kills, waits for a few seconds, and kills who was started meanwhile.
- * False if something is still there.
+ * Ends all processes below the calling process, which inherits orphans (PR_SET_CHILD_SUBREAPER):
+ * kills them, waits for a few seconds, and kills processes that were started meanwhile. False if
+ * one is still there.
  */
 bool reap_below(void);
 
 /*
- * Whether a process, or one below it, was stopped, as by SIGSTOP or the terminal, and which: then
- * it cannot be said that something hangs.
+ * True if a process, or one below it, was stopped, as by SIGSTOP or the terminal; `who` names it.
+ * Silence is no sign of a hang then.
  */
 bool reap_stopped(pid_t pid, struct strbuf *who);
 

@@ -16,7 +16,7 @@ void rng_init(struct rng *r, uint64_t seed);
 uint64_t rng_next(struct rng *r);
 /* Uniform in [0, n); n > 0. */
 uint64_t rng_below(struct rng *r, uint64_t n);
-/* A generator of its own for a part of the work, so that parts do not disturb each other. */
+/* Makes an independent generator, so that one part's draws do not change those of others. */
 void rng_split(struct rng *r, uint64_t label, struct rng *out);
 
 #endif

@@ -14,13 +14,16 @@ struct signals {
 };
 
 /*
- * Calls `handler` for each of them, until they are restored. SIGHUP stays ignored if it was: then
- * nohup(1) started us.
+ * Calls `handler` for each of these signals until signals_restore(). A SIGHUP that nohup(1) has set
+ * to be ignored stays ignored.
  */
 void signals_catch(struct signals *s, void (*handler)(int sig));
 void signals_restore(const struct signals *s);
 
-/* In a child: what is sent to all (SIGINT, SIGHUP) is its parent's business, if `theirs`. */
+/*
+ * Called in a child. With `theirs`, the child ignores the signals that a terminal sends to all
+ * (SIGINT, SIGHUP): its parent handles them.
+ */
 void signals_in_child(bool theirs);
 
 #endif

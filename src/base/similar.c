@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* similar.c - finds the word that is most like another, by letters. */
+/* similar.c - finds the word with the fewest letters different from another. */
 #include "base/similar.h"
 
 #include "base/vec.h"
 
-/* Letters to change, add, drop or swap to make one word the other. */
+/* The number of letters to change, add, drop or swap to make one word the other. */
 static size_t letters_between(const char *a, const char *b)
 {
 	enum { MOST = 40 };

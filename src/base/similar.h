@@ -5,11 +5,10 @@
 
 #include "base/strbuf.h"
 
-/* The word that is most like `word`, of those up to NULL; NULL if none is. */
+/* Returns the word of a NULL-terminated list that is most like `word`; NULL if none is like it. */
 const char *similar_of(const char *word, const char *const *words);
 /*
- * Adds " (did you mean ext4?)", or nothing. The words that there are have blanks or commas between
- * them.
+ * Adds " (did you mean ext4?)", or nothing. Blanks or commas separate `words`.
  */
 void similar_hint(const char *word, const char *words, struct strbuf *out);
 

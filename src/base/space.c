@@ -17,8 +17,7 @@ int space_enter(struct err *err)
 			       "cannot make a mount namespace (%m); it needs root, and in a "
 			       "container CAP_SYS_ADMIN");
 	/*
-	 * In a chroot, "/" need not be a mount; the mount that matters is the one that SPACE_DIR is
-	 * in.
+	 * In a chroot, "/" need not be a mount; only the mount that SPACE_DIR is in matters.
 	 */
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 &&
 	    mount(NULL, "/proc", NULL, MS_REC | MS_PRIVATE, NULL) < 0)

@@ -41,7 +41,7 @@ char *strbuf_grow(struct strbuf *sb, size_t extra)
 	if (want > sb->cap) {
 		sb->cap = max(want, max(sb->cap * 2, (size_t)64));
 		sb->buf = xrealloc(sb->buf, sb->cap);
-		sb->buf[sb->len] = '\0'; /* a string even if nothing comes */
+		sb->buf[sb->len] = '\0'; /* a string even if the text is empty */
 	}
 	return sb->buf + sb->len;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* strbuf.h - a growing string. Always NUL-terminated once anything was added. */
+/* strbuf.h - a growing string, NUL-terminated once anything was added. */
 #ifndef BASE_STRBUF_H
 #define BASE_STRBUF_H
 
@@ -21,9 +21,9 @@ struct strbuf {
 void strbuf_release(struct strbuf *sb);
 #define auto_strbuf __attribute__((cleanup(strbuf_release))) struct strbuf
 
-/* Keeps the memory for the next use. */
+/* Empties the string; keeps the memory for the next use. */
 void strbuf_clear(struct strbuf *sb);
-/* Cuts to `len`, which must not be more than what is there. */
+/* Cuts the string to `len`, which must not be more than its length. */
 void strbuf_cut(struct strbuf *sb, size_t len);
 /* Takes away the first `len` bytes. */
 void strbuf_drop(struct strbuf *sb, size_t len);
@@ -34,11 +34,11 @@ void strbuf_add(struct strbuf *sb, const void *data, size_t len);
 void strbuf_adds(struct strbuf *sb, const char *s);
 void strbuf_addch(struct strbuf *sb, char c);
 void strbuf_addu(struct strbuf *sb, uint64_t value); /* decimal, faster than addf */
-/* With a blank for each tab and line end, which separate in many of our files. */
+/* Adds `s` with a blank for each tab and line end, which are separators in many of our files. */
 void strbuf_add_flat(struct strbuf *sb, const char *s);
 void strbuf_addf(struct strbuf *sb, const char *fmt, ...) printf_like(2, 3);
 /*
- * The same, where `add` adds the text of each %s, and escapes it. A number is an int, a size_t, an
+ * Adds formatted text; `add` adds and escapes the text of each %s. A number is an int, a size_t, an
  * unsigned long or an unsigned long long.
  */
 void strbuf_vaddf_by(struct strbuf *sb, void (*add)(struct strbuf *sb, const char *s),

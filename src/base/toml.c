@@ -2,11 +2,12 @@
 /*
  * toml.c - reads TOML.
  *
- * One pass over the text. Values nest at most TOML_DEPTH_MAX deep, and so does the recursion.
+ * The parser makes one pass over the text. Values nest at most TOML_DEPTH_MAX deep, and so does the
+ * recursion.
  *
- * The additions that a table allows depend on how it came to be: a header may name a table once,
- * but may go through any; a dotted key may only go through tables that dotted keys made; an inline
- * table is finished where it ends.
+ * The additions that a table allows depend on how it was made: a header may name a table once, but
+ * its path may lead through any table; a dotted key may only go through tables that dotted keys
+ * made; an inline table is finished where it ends.
  */
 #include "base/toml.h"
 
@@ -29,7 +30,7 @@ struct parser {
 	unsigned line;
 	unsigned depth;
 	struct toml *doc;
-	struct toml_value *table; /* that the last header named */
+	struct toml_value *table; /* the table that the last header named */
 	struct err *err;
 };
 
@@ -182,7 +183,7 @@ static int read_unicode(struct parser *p, unsigned digits, struct strbuf *out)
 	return 0;
 }
 
-/* After the backslash. */
+/* Reads an escape after its backslash. */
 static int read_escape(struct parser *p, bool multi, struct strbuf *out)
 {
 	static const char from[] = "btnfr\"\\", to[] = "\b\t\n\f\r\"\\";
@@ -198,7 +199,7 @@ static int read_escape(struct parser *p, bool multi, struct strbuf *out)
 		p->at++;
 		return read_unicode(p, c == 'u' ? 4 : 8, out);
 	}
-	if (multi) { /* at the end of a line: it goes on with the next thing that is no space */
+	if (multi) { /* at the end of a line: skip to the next character that is no space */
 		const char *back = p->at;
 
 		skip_blanks(p);
@@ -214,7 +215,7 @@ static int read_escape(struct parser *p, bool multi, struct strbuf *out)
 			"'...'");
 }
 
-/* A string that began with `quote`, which is behind us. */
+/* Reads a string after its opening `quote`. */
 static int read_line_string(struct parser *p, char quote, struct strbuf *out)
 {
 	for (;;) {
@@ -237,7 +238,7 @@ static int read_line_string(struct parser *p, char quote, struct strbuf *out)
 	}
 }
 
-/* The same in three quotes. Up to two more may stand in front of its end. */
+/* Reads a string in three quotes. Up to two more quotes may stand before its end. */
 static int read_multi_string(struct parser *p, char quote, struct strbuf *out)
 {
 	const char three[] = { quote, quote, quote, '\0' };
@@ -342,7 +343,7 @@ struct path {
 	size_t n;
 };
 
-/* A plain word. In a header, several of them with blanks between. */
+/* Reads a plain word; in a header, several words with blanks between them. */
 static int read_bare(struct parser *p, bool header, const char **out)
 {
 	const char *begin = p->at, *end;
@@ -434,7 +435,7 @@ static int read_inline_table(struct parser *p, struct toml_value *table)
 	return 0;
 }
 
-/* Underlines between digits; `text` is then without them. False if one is anywhere else. */
+/* Removes underlines between digits. False if one is anywhere else. */
 static bool without_underlines(char *text)
 {
 	char *to = text;
@@ -450,7 +451,7 @@ static bool without_underlines(char *text)
 	return true;
 }
 
-/* 1, 0 if this is no integer, or -ERANGE. */
+/* Returns 1, 0 if `s` is no integer, or -ERANGE. */
 static int parse_integer(const char *s, int64_t *out)
 {
 	bool minus = *s == '-', sign = *s == '+' || minus;
@@ -525,7 +526,7 @@ static bool is_date(const char *s)
 	return (n == 4 && s[4] == '-') || (n == 2 && s[2] == ':');
 }
 
-/* true, false, and numbers: everything that is one word. */
+/* Reads a value that is one word: true, false, or a number. */
 static int read_word(struct parser *p, struct toml_value *v)
 {
 	char text[128];
@@ -587,7 +588,7 @@ static int read_value(struct parser *p, struct toml_value **out)
 
 /* ---- lines ---- */
 
-/* a.b.c = VALUE: in a table that `table` holds, or is. */
+/* Adds a.b.c = VALUE to `table`, or to a table in it. */
 static int put_pair(struct parser *p, struct toml_value *table, const struct path *path,
 		    struct toml_value *v)
 {
@@ -633,13 +634,13 @@ static int read_pair(struct parser *p, struct toml_value *table)
 
 	unsigned now = p->line;
 
-	p->line = line; /* a message is about where it began */
+	p->line = line; /* a message names the line where the value began */
 	rc = put_pair(p, table, &path, v);
 	p->line = now;
 	return rc;
 }
 
-/* The table that a header's name leads through, made if it must be. */
+/* Enters the table `key` on the path of a header; makes it if it does not exist. */
 static int step(struct parser *p, struct toml_value **table, const char *key)
 {
 	struct toml_value *next = find(*table, key);

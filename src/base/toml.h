@@ -2,10 +2,9 @@
 /*
  * toml.h - reads TOML, the format of configuration files.
  *
- * The language is version 1.0, but for dates and times, which are refused, as no file of ours needs
- * them. One thing more is understood: a name in brackets may be of several plain words, as in [file
- * system]. Text from outside is hostile: nesting and the number of keys are bounded, and strings
- * hold no NUL.
+ * The language is TOML 1.0 without dates and times, which are refused, as no file of ours needs
+ * them. One extension: a name in brackets may have several plain words, as in [file system]. Text
+ * from outside is hostile: nesting and the number of keys are bounded, and strings hold no NUL.
  *
  * The result is one tree, which lives as long as the document.
  */
@@ -25,7 +24,7 @@ enum toml_type {
 };
 
 enum {
-	TOML_DEPTH_MAX = 32,  /* tables and arrays within each other */
+	TOML_DEPTH_MAX = 32,  /* nested tables and arrays */
 	TOML_KEYS_MAX = 4096, /* in one table */
 };
 
@@ -34,16 +33,16 @@ struct toml_value {
 	unsigned line;		  /* where it begins, from 1 */
 	const char *key;	  /* in a table; NULL in an array */
 	struct toml_value *next;  /* in the same table or array, in the order of the text */
-	struct toml_value *first; /* of a table or an array */
-	size_t n;		  /* how many those are */
+	struct toml_value *first; /* the first value of a table or an array */
+	size_t n;		  /* the number of values in it */
 	const char *string;
 	int64_t integer;
 	double number;
 	bool boolean;
 
-	/* the parser's own */
+	/* used by the parser only */
 	struct toml_value *last;
-	unsigned char how; /* a table or array came to be */
+	unsigned char how; /* how a table or an array was made */
 };
 
 struct toml {
@@ -57,7 +56,7 @@ int toml_parse(const char *text, size_t len, const char *name, struct toml *out,
 void toml_release(struct toml *t);
 #define auto_toml __attribute__((cleanup(toml_release))) struct toml
 
-/* NULL if the table has no such key. */
+/* Returns the value of a key; NULL if the table has no such key. */
 const struct toml_value *toml_get(const struct toml_value *table, const char *key);
 /* "a string", "an integer", ... */
 const char *toml_type_name(enum toml_type type);

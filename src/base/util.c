@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * util.c - allocation that ends the process when memory is gone, and a few calls of libc made
- * simple.
+ * util.c - allocates memory, and ends the process when there is none; wraps a few calls of libc.
  */
 #include "base/util.h"
 
@@ -9,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Closing must not disturb the error that is on its way up. */
+/* Keeps errno, so that closing does not change an error that is being returned. */
 void util_close(int fd)
 {
 	int saved = errno;

@@ -3,9 +3,8 @@
  * util.h - the few language helpers every room uses: scope cleanup, ownership transfer, checked
  * allocation, and a list of libc calls that may not be used.
  *
- * Allocation of small things does not fail: when memory is gone, so is any hope of reporting
- * politely, and x*() ends the process with one sentence. Sizes that come from outside are bounded
- * by the caller before they get here.
+ * Small allocations do not fail: when there is no memory, x*() ends the process with one sentence.
+ * Callers bound sizes that come from outside.
  */
 #ifndef BASE_UTIL_H
 #define BASE_UTIL_H
@@ -48,7 +47,7 @@
 		steal_v_;                                                                          \
 	})
 
-/* The same for a descriptor, where the empty value is -1. */
+/* steal() for a descriptor, where the empty value is -1. */
 static inline int steal_fd(int *fd)
 {
 	int taken = *fd;
@@ -89,9 +88,9 @@ char *xasprintf(const char *fmt, ...) printf_like(1, 2) __attribute__((malloc, r
 char *xvasprintf(const char *fmt, va_list ap) printf_like(1, 0)
 	__attribute__((malloc, returns_nonnull));
 
-/* Of the clock that only goes forward; for measuring and waiting, never for what is decided. */
+/* The monotonic clock, for measuring and waiting; no decision of a run may depend on it. */
 uint64_t util_now_ns(void);
-void util_sleep_ms(unsigned ms); /* or until a signal comes */
+void util_sleep_ms(unsigned ms); /* returns early if a signal comes */
 
 static inline bool streq(const char *a, const char *b)
 {
@@ -109,7 +108,7 @@ static inline const char *plural(uint64_t n, const char *one, const char *many)
 #define COUNT(n, one, many) llu(n), plural(n, one, many)
 #define COUNT_S(n, one)	    COUNT(n, one, one "s")
 
-/* Unbounded, racy or locale-dependent: each has a better neighbour above or in strbuf.h. */
+/* Each is unbounded, racy or locale-dependent; a replacement is above or in strbuf.h. */
 #pragma GCC poison strcpy strcat sprintf vsprintf strncpy strncat gets tmpnam mktemp strtok
 
 #endif

@@ -60,14 +60,14 @@ static inline size_t assert_index_(size_t n)
 		(vec)->n -= (count);                                                               \
 	} while (0)
 
-/* qsort(3), which wants an array even if it is empty. */
+/* Calls qsort(3), which needs a non-NULL array, unless the vector is empty. */
 #define vec_sort(vec, by)                                                                          \
 	do {                                                                                       \
 		if ((vec)->n)                                                                      \
 			qsort((vec)->v, (vec)->n, sizeof(*(vec)->v), (by));                        \
 	} while (0)
 
-/* The same for numbers, each of which is kept once. */
+/* Sorts a vector of numbers, and removes duplicates. */
 #define vec_sort_unique(vec, by)                                                                   \
 	do {                                                                                       \
 		size_t kept_ = 0;                                                                  \
@@ -79,7 +79,7 @@ static inline size_t assert_index_(size_t n)
 	} while (0)
 
 /*
- * Defines a function for vec_sort() by what it gives for the elements *a and *b:
+ * Defines a function for vec_sort() by the value that it returns for the elements *a and *b:
  *
  *	DEFINE_ORDER(by_age, struct person, order(b->age, a->age) ?: strcmp(a->name, b->name))
  */
@@ -90,14 +90,14 @@ static inline size_t assert_index_(size_t n)
 		return __VA_ARGS__;                                                                \
 	}
 #define order(x, y) (((x) > (y)) - ((x) < (y)))
-int by_u64(const void *a, const void *b); /* of a vector of uint64_t */
+int by_u64(const void *a, const void *b); /* for a vector of uint64_t */
 
 /* For each element `p` of a vector, by pointer: vec_each(p, &ages) *p += 1; */
 #define vec_each(p, vec) for (__typeof__(*(vec)->v) *p = (vec)->v; p < (vec)->v + (vec)->n; p++)
 
 /*
- * Whether `holds` is true for any index `i` below `n`; and the first element of a vector for which
- * that is so, or NULL:
+ * any_of() is true if `holds` is for any index `i` below `n`; vec_find() gives the first element of
+ * a vector for which it is, or NULL:
  *
  *	if (any_of(i, ages.n, ages.v[i] >= 18)) ...
  *	int *adult = vec_find(i, &ages, ages.v[i] >= 18);
@@ -119,8 +119,8 @@ int by_u64(const void *a, const void *b); /* of a vector of uint64_t */
 	})
 
 /*
- * Of a sorted array, the first index `i` below `n` for which `holds` is true, or n, by halves: it
- * holds for all behind that.
+ * The first index `i` below `n` for which `holds` is true, or n, by binary search: the array is
+ * sorted such that `holds` is true for all higher indices, too.
  *
  *	size_t adult = first_where(i, ages.n, ages.v[i] >= 18);
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * words.c - splits a line into words as a shell would, and quotes a word so that it comes back
- * whole.
+ * words.c - splits a line into words as a shell would, and quotes a word so that words_split()
+ * gives it back.
  */
 #include "base/words.h"
 
@@ -20,8 +20,8 @@ static bool is_blank(char c)
 }
 
 /*
- * The meaning of a backslash and `c`. In double quotes, so that every word fits on a line, \n is
- * one.
+ * The meaning of a backslash and `c`. In double quotes, \n is a line end, so that every word fits
+ * on one line.
  */
 static char escaped(char c, char quote)
 {

@@ -3,7 +3,7 @@
  * choice.c - the odometer behind choice.h.
  *
  * I1: digits[0, depth) are the answers given in this round; each is below its bound.
- * I2: all: digits[depth, n) are what the round before decided and this one has not asked for yet.
+ * I2: all: digits[depth, n) are answers of the round before that this round has not asked for yet.
  * I3: random: depth == n.
  * I4: replay: the digits never change.
  */
@@ -22,7 +22,7 @@ void choice_init_random(struct choice *c, uint64_t seed, uint64_t rounds)
 	rng_init(&c->rng, seed);
 }
 
-/* One decimal number without needless zeros, so that a state has one string only. */
+/* Parses a decimal number; leading zeros are refused, so that a state has one string only. */
 static int parse_digit(const char **text, uint64_t *out)
 {
 	const char *s = *text;
@@ -77,7 +77,7 @@ void choice_release(struct choice *c)
 	vec_release(&c->digits);
 }
 
-/* Counts the odometer up by one; false when it has run over. */
+/* Counts the odometer up by one; false if it overflows. */
 static bool count_up(struct choice *c)
 {
 	assert(c->depth <= c->digits.n);
@@ -109,7 +109,7 @@ bool choice_next(struct choice *c)
 		vec_clear(&c->digits);
 		break;
 	case CHOICE_REPLAY:
-		/* After its round, the choices stay known to choice_failed(). */
+		/* The choices stay as they are, for choice_failed(). */
 		if (!first)
 			return false;
 		break;
@@ -139,7 +139,7 @@ uint64_t choice_below(struct choice *c, uint64_t n)
 		c->digits.v[c->depth].bound = n;
 	}
 	const struct choice_digit *d = &c->digits.v[c->depth++];
-	assert(d->bound == n); /* else the body is no function of its answers */
+	assert(d->bound == n); /* otherwise the body is no function of its answers */
 	return d->value;
 }
 

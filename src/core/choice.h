@@ -12,11 +12,11 @@
  *
  * The body runs once for each combination of answers; the last choice varies fastest. The answers
  * of one round, joined by dots ("2.0.17"), are its choice string, and a replay of that string runs
- * the body once with the same answers. The body must be a function of the answers alone: after
- * the same answers it has to ask with the same bound.
+ * the body once with the same answers. The body must be a function of the answers alone: after the
+ * same answers it must ask with the same bound.
  *
- * A choice among nothing (n == 0) is a dead end: the round counts for nothing, further choices
- * answer 0, and the body should go on with the next round.
+ * A choice with n == 0 is a dead end: the round does not count, further choices answer 0, and the
+ * body should go on with the next round.
  *
  * A round makes at most CHOICE_DEPTH_MAX choices (asserted; a longer replay string is an error).
  */
@@ -44,28 +44,28 @@ struct choice {
 	bool started;
 	bool dead;
 	bool failed;
-	uint64_t rounds; /* random: left to do */
+	uint64_t rounds; /* random: rounds left */
 	struct rng rng;
 };
 
-/* Every combination, in odometer order. */
+/* Enumerates every combination, in odometer order. */
 void choice_init_all(struct choice *c);
-/* `rounds` rounds of answers drawn from `seed`. */
+/* Makes `rounds` rounds of answers drawn from `seed`. */
 void choice_init_random(struct choice *c, uint64_t seed, uint64_t rounds);
-/* One round with the answers in `text`. Fails if that is no choice string. */
+/* Makes one round with the answers in `text`. Fails if `text` is no choice string. */
 int choice_init_replay(struct choice *c, const char *text, struct err *err) must_check;
 void choice_release(struct choice *c);
 #define auto_choice __attribute__((cleanup(choice_release))) struct choice
 
 /* Begins the next round; false when there is none. */
 bool choice_next(struct choice *c);
-/* An answer in [0, n). */
+/* Returns an answer in [0, n). */
 uint64_t choice_below(struct choice *c, uint64_t n);
 /* Whether this round reached a dead end. */
 bool choice_dead(const struct choice *c);
 /*
- * To be asked when a replayed round has made its choices: whether a digit was too large, missing,
- * or left over. Never true for the other modes.
+ * Called when a replayed round has made its choices: true if a digit was too large, missing, or
+ * left over. Never true in the other modes.
  */
 bool choice_failed(const struct choice *c);
 /* Appends the string of the choices made so far in this round. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * crash.c - the crash-state enumerator: takes the steps of the plan at all crash points, then draws
- * samples from what they left out, and counts.
+ * samples from the sets that these left out, and counts.
  *
- * Invariants I1 (crash_plan.c), I2 and I3 (crash_view.c) and I4 (crash_id.c) stand where they are
- * kept. Here:
+ * Invariants I1 (crash_plan.c), I2 and I3 (crash_view.c) and I4 (crash_id.c) are stated in the
+ * files that keep them. Here:
  *
- * I5: if samples are asked for, `sets` holds what was tried of the step at hand, so that with
- *     `step` it says what must not be drawn again, but for what was skipped of that step up to the
- *     point at hand (crash_plan.c).
+ * I5: if samples are asked for, `sets` holds the sets that the current step has tried, so that
+ *     `sets` and `step` tell which sets must not be drawn again; sets that this step skipped up to
+ *     the current point (crash_plan.c) are recognised without `sets`.
  * I6: whether a piece varies at a point is asked once, before the first step beyond the early ones
  *     (none, all, completed) is taken there, and then never changes: the choices depend on it.
  *
@@ -32,7 +32,7 @@ enum {
 	CLONES_MAX = 64,
 	TEAR_UNIT_DEFAULT = 512,
 	SAMPLE_ROUND_MAX = 1 << 16, /* points drawn at a time */
-	CHECK_EVERY = 64,	    /* of so many states, the id of one is read back */
+	CHECK_EVERY = 64,	    /* the id of one in so many states is read back */
 };
 
 struct crash_clone {
@@ -44,11 +44,11 @@ struct crash_clone {
 struct crash_at {
 	uint64_t marks;	      /* EV_OP_... and EV_PERSIST before it */
 	uint64_t flight;      /* pieces in flight */
-	uint64_t units;	      /* tear units of those that vary */
+	uint64_t units;	      /* tear units of the pieces that vary */
 	uint64_t few;	      /* their torn sets, with few_tears */
 	uint32_t loose, vary; /* pieces that can be lost; pieces that vary */
 	uint32_t old;	      /* see crash_plan.c */
-	bool grown;	      /* since the point before, there are only more loose pieces */
+	bool grown;	      /* compared with the point before, there are only more loose pieces */
 	bool asked;	      /* vary, old and units are final */
 	unsigned char tried;  /* early steps, a bit each */
 	unsigned char extra;  /* early steps that no choice of the varying pieces can make */
@@ -69,15 +69,15 @@ struct crash {
 	struct crash_view view;
 
 	struct choice choice;
-	size_t step;	/* of the plan, at hand or where the budget ended it */
-	size_t step_at; /* the point at hand in it; SIZE_MAX: none yet */
+	size_t step;	/* the current step of the plan, or that in which the budget ended it */
+	size_t step_at; /* the current point in it; SIZE_MAX: none yet */
 	bool sampling;
-	struct rng draw;		 /* of the points to sample */
-	struct vec_of(uint64_t) to_draw; /* this round's, descending */
+	struct rng draw;		 /* draws the points to sample */
+	struct vec_of(uint64_t) to_draw; /* the points of this round, descending */
 	struct hashset seen;		 /* images, mixed with their marks */
 	struct hashset sets;		 /* sets tried in this step; only kept for sampling */
 	struct crash_stats stats;
-	bool counted; /* the possible and the pruned in `stats` are up to date */
+	bool counted; /* `possible` and `pruned` in `stats` are up to date */
 };
 
 /* States. */
@@ -154,7 +154,7 @@ static void enter(struct crash *e, size_t index)
 			e->walker = model_clone(near->model);
 			e->walker_at = near->point;
 		}
-		/* crash_new() went this way before, so it cannot fail. */
+		/* crash_new() has walked here before, so this cannot fail. */
 		int rc = walk(e->walker, e->trace, e->walker_at, point, NULL);
 		assert(!rc);
 		e->walker_at = point;
@@ -166,7 +166,7 @@ static void enter(struct crash *e, size_t index)
 		crash_view_narrow(&e->view, e->frozen.v + at->frozen);
 	e->view.old = at->asked ? at->old : 0;
 	e->at = index;
-	/* The view is the one that was counted: I6. */
+	/* The view has the pieces that were counted: I6. */
 	assert(e->view.loose.n == at->loose && e->view.flight.n == at->flight);
 	assert(!at->asked || e->view.vary.n == at->vary);
 }
@@ -178,7 +178,7 @@ static void add_saturating(double *sum, double x)
 	*sum = fmin(*sum + x, DBL_MAX);
 }
 
-/* The number of subsets of n things, as far as a double goes. */
+/* The number of subsets of n things, as exact as a double is. */
 static double subsets(uint64_t n)
 {
 	return n < DBL_MAX_EXP ? ldexp(1, (int)n) : DBL_MAX;
@@ -196,7 +196,7 @@ struct survey {
 	size_t loose_max;
 };
 
-/* Whether the view has what was there before and beyond that only loose pieces; remembers it. */
+/* True if the view has all pieces of the one before, and only loose ones more. Remembers it. */
 static bool has_grown(struct survey *s, const struct crash_view *v)
 {
 	struct hash128 durable = image_hash(&v->model->durable);
@@ -222,7 +222,7 @@ static bool has_grown(struct survey *s, const struct crash_view *v)
 	return grown;
 }
 
-/* Whether what was tried at the point before an index says something about the one there. */
+/* True if the sets that were tried at the point before need not be tried again at this one. */
 static bool follows(const struct crash *e, size_t index)
 {
 	const struct crash_at *at = &e->points.v[index];
@@ -253,7 +253,7 @@ static void survey_point(struct crash *e, size_t index, struct survey *s)
 	s->loose_max = max(s->loose_max, e->view.loose.n);
 }
 
-/* Goes through all points once: finds what is wrong with the trace, counts, and leaves clones. */
+/* Goes through all points once: checks the trace, counts, and keeps clones of the model. */
 static int survey(struct crash *e, struct survey *s, struct err *err)
 {
 	const struct crash_opts *o = &e->opts;
@@ -278,7 +278,7 @@ static int survey(struct crash *e, struct survey *s, struct err *err)
 	return 0;
 }
 
-/* Counts what there is to try. */
+/* Counts the possible sets. */
 static void count_possible(struct crash *e)
 {
 	struct crash_stats *s = &e->stats;
@@ -351,7 +351,7 @@ void crash_free(struct crash *e)
 
 /* Finds the pieces that vary. */
 
-/* Asks about each piece that is loose; whether all of them vary. */
+/* Asks about each loose piece. True if all of them vary. */
 static bool ask(struct crash *e, uint64_t *bits)
 {
 	const struct crash_view *v = &e->view;
@@ -368,7 +368,7 @@ static bool ask(struct crash *e, uint64_t *bits)
 	return every;
 }
 
-/* How many of the early steps tried what no choice of the pieces that vary can make: I6. */
+/* The number of early steps that tried a set which no choice of the varying pieces can make: I6. */
 static unsigned char count_extra(const struct crash *e)
 {
 	const struct crash_at *at = &e->points.v[e->at];
@@ -387,7 +387,7 @@ static unsigned char count_extra(const struct crash *e)
 	return extra;
 }
 
-/* Whether the pieces that vary at a point are those that did at the one before, and all new ones.
+/* True if exactly the pieces that varied at the point before, and all new ones, vary here.
  */
 static bool varies_alike(const struct crash *e, size_t index)
 {
@@ -405,7 +405,7 @@ static bool varies_alike(const struct crash *e, size_t index)
 	return true;
 }
 
-/* Finds out what varies at a point, once. The view is there afterwards if it was not known. */
+/* Finds out, once, which pieces vary at a point; loads the view if that was not known. */
 static void freeze(struct crash *e, size_t index)
 {
 	struct crash_at *at = &e->points.v[index];
@@ -414,7 +414,7 @@ static void freeze(struct crash *e, size_t index)
 	if (at->asked)
 		return;
 	enter(e, index);
-	vec_reserve(&e->frozen, 1); /* so that there is a place, also if nothing is loose */
+	vec_reserve(&e->frozen, 1); /* so that v is not NULL if nothing is loose */
 	for (size_t i = 0; i < e->view.loose.n; i += 64)
 		vec_push(&e->frozen, 0);
 	if (ask(e, e->frozen.v + first)) {
@@ -437,11 +437,11 @@ static void freeze(struct crash *e, size_t index)
 
 /* Enumeration. */
 
-/* Makes the chosen state; whether it is one that was not given out before. */
+/* Makes the chosen state. True if it was not given out before. */
 static bool try_state(struct crash *e, struct crash_state *s, struct crash_step step)
 {
 	assert(step.layer <= CRASH_COMPLETED || e->points.v[e->at].asked); /* I6 */
-	/* A torn or lost piece takes with it what needs it, where the step says what is lost. */
+	/* If the step says what is lost, pieces that need a torn or lost one are lost, too. */
 	if (step.layer == CRASH_ALL_BUT || step.layer == CRASH_TEAR_ALL)
 		crash_view_close_dropping(&e->view);
 	else
@@ -475,7 +475,7 @@ static uint64_t sum_saturating(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Begins a step at a point: sees what varies, and counts what need not be tried. */
+/* Begins a step at a point: finds varying pieces, and counts sets that need not be tried. */
 static void begin(struct crash *e, size_t step, size_t index)
 {
 	const struct crash_at *at = &e->points.v[index];
@@ -496,7 +496,7 @@ static void begin(struct crash *e, size_t step, size_t index)
 	e->stats.tried = sum_saturating(e->stats.tried, skips);
 }
 
-/* The layers, one after the other. */
+/* Gives the next state of the plan; false at its end. */
 static bool next_in_plan(struct crash *e, struct crash_state *s)
 {
 	struct choice *c = &e->choice;
@@ -538,7 +538,7 @@ static bool next_in_plan(struct crash *e, struct crash_state *s)
 
 static void start_sampling(struct crash *e)
 {
-	/* Where little is left, most draws hit what was tried: give up some time. */
+	/* If few sets are left, most draws hit a tried one, so the number of draws is bounded. */
 	uint64_t draws = e->opts.sample < UINT64_MAX / 64 ? 32 * e->opts.sample + 1024 : UINT64_MAX;
 
 	e->sampling = true;
@@ -549,7 +549,7 @@ static void start_sampling(struct crash *e)
 
 DEFINE_ORDER(descending, uint64_t, order(*b, *a))
 
-/* The points of a round, so that those of one point come together: going there is what costs. */
+/* Draws the points of a round, sorted: going from one point to another is expensive. */
 static void draw_points(struct crash *e)
 {
 	uint64_t n = min(e->opts.sample - e->stats.sampled, (uint64_t)SAMPLE_ROUND_MAX);
@@ -559,7 +559,7 @@ static void draw_points(struct crash *e)
 	vec_sort(&e->to_draw, descending);
 }
 
-/* The random choice: a point, whole pieces or units, and a set of them. */
+/* Makes the random choice: a point, whole pieces or units, and a set of them. */
 static void choose_sample(struct crash *e, struct choice *c)
 {
 	bool torn = e->opts.layers & CRASH_WITH_TORN && !e->opts.few_tears;
@@ -576,10 +576,10 @@ static void choose_sample(struct crash *e, struct choice *c)
 	crash_view_choose_set(&e->view, c, e->view.vary.v, e->view.vary.n);
 }
 
-/* Whether the chosen set was tried, or skipped as a known one. Takes note of it. */
+/* True if the chosen set was tried, or skipped as a known one. Remembers the set. */
 static bool is_drawn_again(struct crash *e)
 {
-	/* Steps before e->step are done; what is in no step counts as one after them. */
+	/* Steps before e->step are done; a set that is in no step counts as one after them. */
 	size_t step = crash_plan_find(&e->plan, &e->view);
 
 	if (step < e->step)
@@ -629,7 +629,7 @@ bool crash_next(struct crash *e, struct crash_state *s)
 void crash_stats(struct crash *e, struct crash_stats *out)
 {
 	count_possible(e);
-	/* Numbers add up (crash.h), unless the skipped ones are more than a number can say. */
+	/* The numbers add up (crash.h), unless the number of skipped sets is saturated. */
 	assert(e->stats.tried == UINT64_MAX ||
 	       e->stats.tried == e->stats.unique + e->stats.duplicates);
 	*out = e->stats;

@@ -8,23 +8,20 @@
  *	crash_stats(e, &stats);
  *	crash_free(e);
  *
- * Nearest first over all crash points: with layer L at every point before layer L + 1 at any.
- * The layers are, in this order:
+ * States come nearest first over all crash points: layer L at every point before layer L + 1 at
+ * any. The layers are, in this order:
  *
  *	none         nothing that was in flight survives
- *	all          everything does
- *	completed    what the storage had reported done survives
- *	exactly 1    one piece survives            all but 1    one piece is lost
- *	exactly 2    ...                           up to max_subset
- *	tear, all    one piece survives as its first tear units, everything else whole
- *	tear, before the same, and of the rest only what was submitted before it
- *	parts, all   one piece survives as its last units, or one alone, or all but one
- *	parts, before the same, and of the rest only what was submitted before it
- *	exactly, all but   the larger subsets, if crash_opts.near_subset puts them here
- *	units        every subset of tear units that did not come before
+ * 	all everything survives completed the pieces that the storage had reported done survive
+ * 	exactly 1 one piece survives all but 1 one piece is lost exactly 2 ... up to max_subset
+ * 	tear, all one piece survives as its first tear units, everything else whole tear, before the
+ * 	same, and of the rest only what was submitted before it parts, all one piece survives as its
+ * 	last units, or one alone, or all but one parts, before the same, and of the rest only what
+ * 	was submitted before it exactly, all but the larger subsets, if crash_opts.near_subset puts
+ * 	them here units every subset of tear units that did not come before
  *
- * With crash_opts.few_tears, the layers of tears and parts have of each piece only its first unit,
- * its first half, all but its last, and the same from its end.
+ * With crash_opts.few_tears, the layers of tears and parts cut each piece only after its first
+ * unit, after its first half and before its last unit, and likewise from its end.
  *
  * A state that fits several layers comes with the first of them. From "exactly" on, only pieces
  * that vary (crash_opts.vary) have a choice, and if they are not all there is an "exactly 0", where
@@ -97,41 +94,40 @@ enum {
 struct crash_opts {
 	const struct model_ops *model; /* NULL: block */
 	const void *model_ctx;	       /* model_opts.ctx */
-	const struct image *base;      /* before the first event; NULL: zeros */
+	const struct image *base;      /* content before the first event; NULL: zeros */
 	const uint64_t *points;	       /* ascending, each at most the number of events */
 	size_t n_points;
 	unsigned layers;      /* CRASH_WITH_... */
 	uint32_t max_subset;  /* the largest k of the subset layers; UINT32_MAX: no limit */
 	uint32_t near_subset; /* subsets up to this size come before the torn layers; 0: all */
 	uint32_t tear_unit;   /* for the torn layers; 0: what the device writes atomically */
-	bool few_tears;	      /* of each piece a few tears stand for all; units are not asked for */
+	bool few_tears;	      /* a few tears of each piece stand for all; not for layer units */
 
 	/*
-	 * Whether the fate of a piece matters at a point; NULL: of each, everywhere. Pieces that do
-	 * not matter survive in all states but those of the layers none and completed.
+	 * True if the fate of a piece matters at a point; NULL: all fates matter everywhere. Pieces
+	 * that do not matter survive in all states but those of the layers none and completed.
 	 *
-	 * Asked once for each piece that is in flight at a point, right before the first state of
-	 * any other layer (or the first sample) is made there; the answer then holds. As none, all
+	 * Called once for each piece that is in flight at a point, right before the first state of
+	 * any other layer (or the first sample) is made there; the answer is final. As none, all
 	 * and completed come before, at every point, the caller has by then seen the state where
 	 * everything survived, and can know what recovery and the walk read of it. The caller may
 	 * keep its answer by point, or by the hash of the image, `all`: the reads follow from the
 	 * image, and a state that is a duplicate of another point's is not given out a second time.
 	 *
-	 * Any answer is good, also at points where the caller knows nothing because a budget ended
-	 * the run early; true is the one that leaves nothing out.
+	 * Any answer is allowed, also at points where the caller knows nothing because a budget
+	 * ended the run early; the answer true leaves nothing out.
 	 */
 	bool (*vary)(void *ctx, uint64_t point, struct hash128 all,
 		     const struct model_piece *piece);
 	void *vary_ctx;
 
 	uint64_t budget; /* states given out before sampling begins; 0: no limit */
-	uint64_t tries;	 /* states made before that, duplicates too; 0: 64 * budget + 65536 */
-	uint64_t sample; /* states drawn from the rest */
+	uint64_t tries;	 /* states made before that, with duplicates; 0: 64 * budget + 65536 */
+	uint64_t sample; /* states drawn from the others */
 	uint64_t seed;
-	/* If it is not 0, crash_new() fails with -EINTR: of long traces it takes its time. May be
-	 * NULL. */
+	/* If *stop is not 0, crash_new() fails with -EINTR. May be NULL. */
 	const volatile sig_atomic_t *stop;
-	bool ignore_marks; /* drop every image that was seen before, wherever it was */
+	bool ignore_marks; /* drop every image that was seen before, at any point */
 };
 
 #define CRASH_OPTS_INIT                                                                            \
@@ -146,21 +142,21 @@ void crash_points_persist(const struct trace *t, struct crash_points *out); /* a
 void crash_points_ops(const struct trace *t, struct crash_points *out);	    /* after EV_OP_END */
 void crash_points_writes(const struct trace *t, struct crash_points *out);  /* every prefix */
 /*
- * Of persistent memory: before each fence, clflush and mark (and at the end) that has stores since
- * the last such point, and after each mark. Between them nothing becomes durable, so that every
- * state of any other point is one of the next of these, or of the last; but for halves of a copy
- * that is taken as one.
+ * Adds points for persistent memory: before each fence, clflush and mark (and at the end) that has
+ * stores since the last such point, and after each mark. Between two of these points nothing
+ * becomes durable, so each state of any other point is a state of the next of them, or of the last;
+ * except halves of a copy that counts as one piece.
  */
 void crash_points_pm(const struct trace *t, struct crash_points *out);
 void crash_points_all(const struct trace *t, struct crash_points *out);
-/* Only those from `from` to `to` stay. */
+/* Keeps only the points from `from` to `to`. */
 void crash_points_keep(struct crash_points *p, uint64_t from, uint64_t to);
 void crash_points_release(struct crash_points *p);
 
 /* A piece that survived in part. */
 struct crash_tear {
 	uint64_t event;
-	uint32_t kept, units; /* tear units that survived, of how many */
+	uint32_t kept, units; /* tear units that survived, and all its units */
 	uint64_t addr, bytes, kept_bytes;
 };
 
@@ -169,18 +165,18 @@ struct crash_part {
 	uint64_t event, addr, len;
 };
 
-/* One state. A state owns what it holds and does not depend on the enumerator that filled it in. */
+/* A crash state, which owns its members and does not depend on the enumerator. */
 struct crash_state {
 	uint64_t point;
 	enum crash_layer layer;
-	uint32_t k; /* for exactly and all but */
+	uint32_t k; /* for the layers exactly and all but */
 	struct strbuf id;
-	struct image image;		  /* snapshot it to keep it */
+	struct image image;		  /* a caller that keeps it makes a snapshot */
 	struct hash128 hash;		  /* of the image */
 	struct vec_of(uint64_t) survived; /* event numbers; durable events are not listed */
 	struct vec_of(uint64_t) lost;
 	struct vec_of(struct crash_tear) torn;
-	struct vec_of(struct crash_part) gone; /* the lost ranges of both, in the order of pieces */
+	struct vec_of(struct crash_part) gone; /* ranges that did not survive, by piece */
 	bool below_atomic; /* torn into less than the device writes atomically */
 };
 
@@ -196,15 +192,15 @@ void crash_state_release(struct crash_state *s);
  * Numbers add up at any time: tried = unique + duplicates, and left_out = possible + possible_torn
  * - tried (up to rounding, for numbers beyond 2^53). Where pieces need others, sets that are closed
  * to the same state count one by one, as possible and as tried. Sets that crash_opts.vary rules out
- * at a point move from possible to pruned once it is asked there.
+ * at a point move from possible to pruned when it is called there.
  */
 struct crash_stats {
 	uint64_t points;
 	double possible;      /* sets of whole pieces, over all points */
 	double possible_torn; /* further sets of tear units; 0 unless a torn layer is asked for */
-	double pruned;	      /* sets of whole pieces that differ only in what does not vary */
+	double pruned;	      /* sets of whole pieces that differ only in pieces that do not vary */
 	uint64_t tried;
-	uint64_t unique; /* given out, the sampled ones too */
+	uint64_t unique; /* states given out, with the sampled ones */
 	uint64_t duplicates;
 	uint64_t skipped; /* duplicates that were recognised without being made */
 	uint64_t sampled;
@@ -221,7 +217,7 @@ struct crash_stats {
 /* The enumerator. */
 struct crash;
 
-/* Fails if the trace is one that cannot be. `out` is written only on success. */
+/* Fails if the trace is impossible for the model. `out` is written only on success. */
 int crash_new(const struct trace *t, const struct crash_opts *opts, struct crash **out,
 	      struct err *err) must_check;
 void crash_free(struct crash *e); /* NULL is fine */
@@ -231,7 +227,7 @@ static inline void cleanup_crash(struct crash **e)
 }
 #define auto_crash __attribute__((cleanup(cleanup_crash))) struct crash *
 
-/* The next state, or false at the end. `s` may be filled from before. */
+/* Gives the next state, or false at the end. `s` may hold an earlier state. */
 bool crash_next(struct crash *e, struct crash_state *s);
 void crash_stats(struct crash *e, struct crash_stats *out);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crash_id.c - the ids of crash states: made from fates, and turned into fates again.
+ * crash_id.c - makes the ids of crash states from fates, and turns ids into fates again.
  *
- * I4: a state's id says all that its image depends on, apart from trace, model and base image.
+ * I4: the image of a state follows from its id, the trace, the model and the base image.
  *
- * Reading is more generous than making: any form that fits the fates will do, and the state it
- * leads to has the id that is made for it. crash_id_check() reads one back (I4).
+ * The reader accepts more forms than are made: any form that fits the fates will do, and the state
+ * has the id that is made for it. crash_id_check() reads an id back (I4).
  */
 #include "core/crash_id.h"
 
 enum { LIST_MAX = 16 }; /* pieces that an id names one by one */
 
-/* The first digit of an id; 2k and 2k + 1 more than the last two for lists of k. */
+/* The first digit of an id; for lists of k pieces it is 2k more than one of the last two. */
 enum id_kind { ID_NONE, ID_ALL, ID_SET, ID_TORN };
 
 /* Making. */
@@ -167,7 +167,7 @@ void crash_id_check(struct crash_view *v, uint64_t n_events, const struct strbuf
 	struct hash128 made = crash_view_hash(v, 0);
 	auto_choice c = { 0 };
 
-	/* Where not all that is loose varies, the view has no choice that an id has. */
+	/* If a loose piece does not vary, the view cannot make the choices of an id. */
 	if (v->vary.n != v->loose.n || choice_init_replay(&c, strbuf_str(id), NULL) ||
 	    !choice_next(&c))
 		return;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crash_plan.c - the layers of the enumeration: what each tries, and which one a set belongs to.
+ * crash_plan.c - the layers of the enumeration: which sets each tries, and which layer a set
+ * belongs to.
  *
  * I1: every set of surviving pieces or units has at most one step of the plan that tries it: the
  *     first that can make it (crash_plan_find). So no set is tried twice, and what is left out is
  *     the number of possible sets less those tried.
  *
- * Where nothing but more writes lies between a point and the one before it, a set without any of
- * those makes the same state at both. The pieces that were there before are the old ones (view.old;
- * 0 if something else lies between). Of the subset layers and "torn, only older ones", the sets
- * that let only old pieces survive are not tried again but counted: at the point before, their step
- * is this one or an earlier one, so that they have been tried there. (With k of n surviving here,
- * it is "exactly k" or "all but n - k" of the old ones; with k of n lost, it is "all but" as many
- * fewer as there are new ones, or "all". The argument needs all four layers.)
+ * If a point differs from the one before it only by more writes, a set without any of these writes
+ * makes the same state at both. The pieces that were there before are the old ones (view.old; 0 if
+ * something else lies between). In the subset layers and "torn, only older ones", sets in which
+ * only old pieces survive are not tried again but counted: at the point before, their step is this
+ * one or an earlier one, so that they have been tried there. (With k of n surviving here, it is
+ * "exactly k" or "all but n - k" of the old ones; with k of n lost, it is "all but" as many fewer
+ * as there are new ones, or "all". The argument needs all four layers.)
  */
 #include "core/crash_plan.h"
 
@@ -72,7 +73,7 @@ void crash_plan_init(struct crash_plan *p, const struct crash_opts *opts, size_t
 	plan_add(p, CRASH_ALL, 0);
 	plan_add(p, CRASH_COMPLETED, 0);
 	p->first_subset = p->steps.n;
-	/* Nothing that varies survives: the same as none, unless there is more. */
+	/* No varying piece survives: the same as none, unless other pieces are loose. */
 	if (p->narrowed)
 		plan_add(p, CRASH_EXACTLY, 0);
 	plan_add_subsets(p, 1, p->near_max);
@@ -98,7 +99,7 @@ static size_t find_layer(const struct crash_plan *p, enum crash_layer layer)
 	return min(p->at[layer], p->steps.n);
 }
 
-/* The same for the subset layers, of which there can be many. */
+/* Finds the step of a subset layer by its k, as there can be many. */
 static size_t find_subset(const struct crash_plan *p, enum crash_layer layer, uint64_t k)
 {
 	bool both = asked(p, CRASH_EXACTLY) && asked(p, CRASH_ALL_BUT);
@@ -117,8 +118,8 @@ static size_t find_subset(const struct crash_plan *p, enum crash_layer layer, ui
 }
 
 /*
- * Parts of a piece of n units that are no first ones: the last k, for each k; each unit alone that
- * is neither the first nor the last; and all but such a one.
+ * Counts the parts of a piece of n units that do not begin with the first: the last k, for each k;
+ * each unit alone that is neither the first nor the last; and all but such a unit.
  */
 static uint64_t count_parts(uint64_t n)
 {
@@ -126,8 +127,8 @@ static uint64_t count_parts(uint64_t n)
 }
 
 /*
- * Few that stand for all: of n units the first k, or the last k, where k is one, half of them, or
- * all but one. A copy that does not survive them whole is not safe, however it is cut.
+ * Counts the few tears that stand for all: the first k of n units, or the last k, where k is 1,
+ * half of n, or n - 1. Code that does not stand these is not safe for any other cut.
  */
 static uint64_t count_few(uint64_t n)
 {
@@ -181,11 +182,11 @@ static void tear_part(struct crash_view *v, size_t piece, uint64_t which)
 /* The shape of the choice at hand, as far as crash_plan_find() must know it. */
 struct shape {
 	uint64_t whole, torn; /* of those that vary */
-	size_t tear;	      /* the torn piece, as an index into view.vary, if it is one */
-	bool none, all;	      /* of what is loose survives */
-	bool as_completed;    /* survivors are those that completed */
-	bool older, others;   /* survivors are those before `tear`; all others but it */
-	enum part part;	      /* of the torn piece, if it is one */
+	size_t tear;	      /* the torn piece as an index into view.vary, if only one is */
+	bool none, all;	      /* no loose piece survives; all do */
+	bool as_completed;    /* the completed pieces survive, and no other */
+	bool older, others;   /* the pieces before `tear` survive; all pieces but `tear` do */
+	enum part part;	      /* the shape of the torn piece, if only one is torn */
 };
 
 static struct shape shape_of(const struct crash_view *v, bool few)
@@ -248,7 +249,7 @@ size_t crash_plan_find(const struct crash_plan *p, const struct crash_view *v)
 
 /* Choosing within a step. */
 
-/* One piece is torn, and of the rest only older ones survive. */
+/* True if a layer tears one piece, and lets only older ones survive. */
 static bool is_before(enum crash_layer layer)
 {
 	return layer == CRASH_TEAR_BEFORE || layer == CRASH_PARTS_BEFORE;
@@ -259,7 +260,7 @@ static bool is_parts(enum crash_layer layer)
 	return layer == CRASH_PARTS_ALL || layer == CRASH_PARTS_BEFORE;
 }
 
-/* In how many ways a layer tears a piece. */
+/* The number of ways in which a layer tears a piece. */
 static uint64_t count_tears(struct crash_step step, const struct model_piece *p)
 {
 	if (step.few)
@@ -271,13 +272,13 @@ uint64_t crash_few_tears(unsigned layers, const struct crash_view *v)
 {
 	uint64_t kinds = !!(layers & CRASH_WITH_TEARS) + !!(layers & CRASH_WITH_PARTS), n = 0;
 
-	/* Of the last one, all others and only older ones are the same. */
+	/* For the last piece, "all others" and "only older ones" are the same sets. */
 	for (size_t i = 0; i < v->vary.n; i++)
 		n += count_few(v->pieces[v->vary.v[i]].units) * kinds * (i + 1 < v->vary.n ? 2 : 1);
 	return n;
 }
 
-/* Beyond the middle, the sets of "exactly" are those of "all but" and the other way round. */
+/* True up to the middle, beyond which "exactly" and "all but" exchange their sets. */
 static bool in_first_half(struct crash_step step, uint64_t n)
 {
 	uint64_t k = step.k;
@@ -286,7 +287,7 @@ static bool in_first_half(struct crash_step step, uint64_t n)
 	       (step.layer != CRASH_ALL_BUT || 2 * k < n);
 }
 
-/* Whether a step is one that leaves out what is known from the point before. */
+/* True if a step leaves out sets that are known from the point before. */
 static bool can_skip(struct crash_step step)
 {
 	return step.k > 0 || is_before(step.layer);
@@ -294,11 +295,11 @@ static bool can_skip(struct crash_step step)
 
 bool crash_step_has_members(struct crash_step step, uint64_t n, uint64_t old)
 {
-	assert(old <= n); /* the old ones are some of those that vary */
+	assert(old <= n); /* the old pieces are among those that vary */
 	return in_first_half(step, n) && !(step.k > 0 && old > 0 && old == n);
 }
 
-/* Of k that are lost, all new ones must not be. */
+/* True if no new piece survives. */
 static bool all_new_lost(const struct crash_view *v)
 {
 	for (size_t i = v->old; i < v->vary.n; i++)
@@ -321,7 +322,7 @@ static void choose_members(struct crash_view *v, struct choice *c, struct crash_
 	uint64_t n = v->vary.n, k = step.k, low = 0;
 
 	assert(crash_step_has_members(step, n, v->old)); /* I6 of crash.c */
-	/* With one new piece, that is one that may not be lost. */
+	/* If there is one new piece, it must not be lost. */
 	if (!exactly && v->old > 0 && v->old == n - 1)
 		n--;
 	crash_view_reset(v, exactly ? FATE_LOST : FATE_WHOLE);
@@ -345,7 +346,7 @@ static void choose_completed(struct crash_view *v)
 									      : FATE_LOST;
 }
 
-/* How many sets there are of k out of n. */
+/* The number of sets of k out of n. */
 static uint64_t binomial(uint64_t n, uint64_t k)
 {
 	uint64_t result = 1;
@@ -363,8 +364,7 @@ static uint64_t binomial(uint64_t n, uint64_t k)
 	return result;
 }
 
-/* Whether the set of what completed would be one of the skipped sets of this step, were it not
- * that it has a step of its own. */
+/* True if a skipped set of this step is that of the completed pieces, which has its own step. */
 static bool completed_is_skipped(const struct crash_plan *p, struct crash_step step,
 				 struct crash_view *v)
 {
@@ -375,7 +375,7 @@ static bool completed_is_skipped(const struct crash_plan *p, struct crash_step s
 	choose_completed(v);
 	for (size_t i = 0; i < v->n; i++)
 		if (v->base.v[i] == FATE_WHOLE && v->fate.v[i] != FATE_WHOLE)
-			return false; /* not even among the sets of what varies */
+			return false; /* not one of the sets of varying pieces */
 	for (size_t i = 0; i < n; i++)
 		whole += v->fate.v[v->vary.v[i]] == FATE_WHOLE;
 	return crash_step_skipped(step, v) &&
@@ -413,7 +413,7 @@ static void tear_few(struct crash_view *v, size_t piece, uint64_t which, bool la
 static void choose_tear(struct crash_view *v, struct choice *c, struct crash_step step)
 {
 	enum crash_layer layer = step.layer;
-	/* As in crash_step_skipped(). */
+	/* The same condition as in crash_step_skipped(). */
 	size_t low = is_before(layer) && v->old < v->vary.n ? v->old : 0;
 	uint64_t tear = low + choice_below(c, v->vary.n - low);
 	uint64_t which = choice_below(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crash_points.c - where in a trace the power can fail: lists of crash points.
+ * crash_points.c - lists the crash points of a trace: the places where the power can fail.
  *
  * A crash point is the number of events that have happened. A list is ascending and holds no point
  * twice, however many calls added to it.
@@ -47,7 +47,7 @@ void crash_points_writes(const struct trace *t, struct crash_points *out)
 	add_points(t, event_modifies, out);
 }
 
-/* Whether something that was stored before it can no longer be lost after it. */
+/* True if a store before the event can no longer be lost after it. */
 static bool makes_durable(const struct event *ev)
 {
 	return ev->kind == EV_FENCE || event_marks(ev->kind) ||

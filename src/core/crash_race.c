@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crash_race.c - counts the requests that were in flight together and overlap: which of them lands
- * last is the device's to say, and the models do not vary it.
+ * crash_race.c - counts the requests that were in flight together and overlap: the device decides
+ * which of them lands last, and the models do not vary that.
  */
 #include "core/crash_race.h"
 

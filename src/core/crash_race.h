@@ -5,8 +5,7 @@
 
 #include "core/trace.h"
 
-/* Pairs of writes, discards and zeroes among the first `until` events that overlap and were both
- * under way. */
+/* Counts overlapping pairs of writes, discards and zeroes in flight together before `until`. */
 uint64_t crash_count_racing(const struct trace *t, uint64_t until);
 
 #endif

@@ -4,15 +4,15 @@
  *
  * I2: fates are chosen for the pieces in `vary` only; the others survive whole.
  * I3: fates are closed before they are applied: the needs of a surviving piece survive whole.
- * I7: `vary` is part of `loose`, and that of all pieces; each in ascending order.
+ * I7: `vary` is a subset of `loose`, and that of all pieces; each in ascending order.
  *
- * Most states differ in few pieces from one of two images, that where nothing survives and that
+ * Most states differ in few pieces from one of two images: one where nothing survives, and one
  * where everything does. Those two are kept, and a state is made from the nearer one: for each
- * piece with another fate, its range is made anew from the durable image and the survivors there.
+ * piece with another fate, its range is made again from the durable image and the survivors there.
  */
 #include "core/crash_view.h"
 
-/* Where a model applies all pieces at once, so many cost as much as one that is made anew. */
+/* If a model can apply all pieces at once, so many of them cost as much as one range by itself. */
 enum { AT_ONCE = 64 };
 
 static void drop_images(struct crash_view *v)
@@ -37,7 +37,7 @@ void crash_view_release(struct crash_view *v)
 	vec_release(&v->units);
 }
 
-/* A piece that must survive in any case takes its needs with it. */
+/* The needs of a piece that must survive must survive, too. */
 static void fix_needs(struct crash_view *v)
 {
 	for (size_t i = v->n; v->has_needs && i-- > 0;)
@@ -65,7 +65,7 @@ void crash_view_load(struct crash_view *v, const struct model *m, bool grown)
 	vec_clear(&v->vary);
 	vec_clear(&v->first_word);
 	vec_clear(&v->base);
-	/* There may be tens of thousands, at each point: room is made once. */
+	/* There may be tens of thousands of pieces at each point, so room is made once. */
 	vec_reserve(&v->flight, v->n);
 	vec_reserve(&v->loose, v->n);
 	vec_reserve(&v->vary, v->n);
@@ -133,7 +133,7 @@ uint64_t crash_view_all_units(const struct crash_view *v)
 	return n;
 }
 
-/* Takes the fate of a piece from its units: all is whole, nothing is lost. */
+/* Sets the fate of a piece by its units: FATE_WHOLE if all survive, FATE_LOST if none does. */
 static void fate_of_units(struct crash_view *v, size_t piece)
 {
 	uint32_t kept = crash_view_units_kept(v, piece);
@@ -194,7 +194,7 @@ void crash_view_choose_units(struct crash_view *v, struct choice *c, size_t piec
 	fate_of_units(v, piece);
 }
 
-/* A set whose id would be too long to be replayed is not made; it stays among those left out. */
+/* A set whose id would be too long to replay is not made, and counts as left out. */
 void crash_view_choose_all_units(struct crash_view *v, struct choice *c)
 {
 	if (v->units.n + v->flight.n > CHOICE_DEPTH_MAX / 4) {
@@ -224,8 +224,8 @@ void crash_view_close_dropping(struct crash_view *v)
 /* The results of the fates. */
 
 /*
- * Of bytes and their number. The number is no seed: of a few bytes, XXH3 with one seed has hashes
- * that other bytes have with the next.
+ * Hashes bytes with a number. The number is not used as a seed: XXH3 of short inputs gives equal
+ * hashes for different bytes with neighbouring seeds.
  */
 static struct hash128 numbered(uint64_t number, const void *data, size_t len)
 {
@@ -295,7 +295,7 @@ static void apply_in(const struct crash_view *v, size_t piece, uint64_t from, ui
 	model_piece_apply(v->model, piece, units, from, to, img);
 }
 
-/* Makes anew what a piece can change. */
+/* Makes again the range that a piece can change. */
 static void redo(struct crash_view *v, size_t piece, struct image *img)
 {
 	uint64_t from = v->pieces[piece].addr, to = from + v->pieces[piece].len;
@@ -309,7 +309,7 @@ static void redo(struct crash_view *v, size_t piece, struct image *img)
 	vec_clear(&v->below);
 	ranges_overlapping(&v->index, from, to, note_below, v);
 	vec_sort(&v->below, compare_pieces);
-	/* Pieces below one that covers the whole range do not matter. */
+	/* Pieces below a piece that covers the whole range do not matter. */
 	for (first = v->below.n; first > 0; first--) {
 		const struct model_piece *p = &v->pieces[v->below.v[first - 1]];
 
@@ -318,7 +318,7 @@ static void redo(struct crash_view *v, size_t piece, struct image *img)
 			break;
 	}
 	if (first > 0 && v->below.v[first - 1] > piece)
-		return; /* and so this one does not */
+		return; /* so this piece does not matter */
 	if (first > 0)
 		first--;
 	else
@@ -327,7 +327,7 @@ static void redo(struct crash_view *v, size_t piece, struct image *img)
 		apply_in(v, v->below.v[i], from, to, img);
 }
 
-/* For states that are far from either image. */
+/* Makes a state that differs much from both images. */
 static void apply_all(const struct crash_view *v, struct image *img)
 {
 	struct model_fates fates = { v->fate.v, v->units.v, v->first_word.v };
@@ -343,7 +343,7 @@ static void apply_all(const struct crash_view *v, struct image *img)
 				 img);
 }
 
-/* I3; only where there are needs at all, which is as long as closing them took. */
+/* Asserts I3, in as much time as the closing took. */
 static void check_closed(const struct crash_view *v)
 {
 	for (size_t i = 0; v->has_needs && i < v->n; i++)

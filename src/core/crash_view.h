@@ -3,8 +3,8 @@
  * crash_view.h - the pieces in flight at one crash point, and which of them survive in the state at
  * hand. Private to crash*.c; other rooms include crash.h.
  *
- * A view is loaded from a model at a point, then for each state: fates are chosen, closed, and
- * applied. A view borrows the pieces of the model, which must not move on before the next load.
+ * A view is loaded from a model at a point; then fates are chosen, closed and applied for each
+ * state. A view borrows the pieces of the model, which must not move on before the next load.
  */
 #ifndef CORE_CRASH_VIEW_H
 #define CORE_CRASH_VIEW_H
@@ -14,7 +14,7 @@
 #include "core/model.h"
 #include "core/ranges.h"
 
-/* How many pieces or units one choice decides on, and so one digit of an id. */
+/* The number of pieces or units that one choice, and so one digit of an id, decides on. */
 enum { CRASH_WORD_BITS = 32 };
 
 enum fate { FATE_LOST = MODEL_LOST, FATE_WHOLE = MODEL_WHOLE, FATE_TORN = MODEL_PART };
@@ -24,28 +24,28 @@ struct crash_view {
 	const struct model_piece *pieces;
 	size_t n;
 	bool has_needs;
-	struct vec_of(uint32_t) flight;	    /* pieces that are not pinned */
-	struct vec_of(uint32_t) loose;	    /* pieces that can be lost */
-	struct vec_of(uint32_t) vary;	    /* loose pieces whose fate is chosen */
-	size_t old;			    /* the first so many of `vary`: see crash_plan.c */
-	struct vec_of(uint32_t) first_word; /* of each piece in `units` */
-	struct vec_of(unsigned char) base;  /* fates before anything is chosen */
-	struct vec_of(unsigned char) fate;  /* of each piece */
+	struct vec_of(uint32_t) flight; /* pieces that are not pinned */
+	struct vec_of(uint32_t) loose;	/* pieces that can be lost */
+	struct vec_of(uint32_t) vary;	/* loose pieces whose fate is chosen */
+	size_t old;			/* so many of `vary`, from its begin: see crash_plan.c */
+	struct vec_of(uint32_t) first_word; /* the index in `units`, by piece */
+	struct vec_of(unsigned char) base;  /* fates before a choice, by piece */
+	struct vec_of(unsigned char) fate;  /* by piece */
 	struct vec_of(uint64_t) units;	    /* which units survive, for fate FATE_TORN */
 
 	/* The images that states are made from; see crash_view_apply(). */
-	struct image none, all;	       /* nothing that is loose survives; everything does */
-	bool has_none, has_all;	       /* whether they were made */
-	struct ranges index;	       /* of the first index.n pieces, by number */
-	struct vec_of(uint32_t) below; /* pieces that overlap the one at hand */
+	struct image none, all;	       /* no loose piece survives; all do */
+	bool has_none, has_all;	       /* true if these were made */
+	struct ranges index;	       /* ranges of the first index.n pieces, by number */
+	struct vec_of(uint32_t) below; /* pieces that overlap the current one */
 };
 
 /*
- * The view of where the model is; all that is loose varies. `grown`: compared with the last load
+ * Loads the view at the model's place; all loose pieces vary. `grown`: compared with the last load
  * there are only more pieces, all of them loose, and the durable image is the same.
  */
 void crash_view_load(struct crash_view *v, const struct model *m, bool grown);
-/* Of what is loose, only that whose bit is set varies; the rest survives. */
+/* Only loose pieces whose bit is set vary; the other loose pieces survive. */
 void crash_view_narrow(struct crash_view *v, const uint64_t *varies);
 void crash_view_release(struct crash_view *v);
 
@@ -62,28 +62,28 @@ uint64_t crash_view_all_units(const struct crash_view *v);
 
 /* Fates. */
 
-/* Starts a choice: everything that varies is lost, or survives. */
+/* Starts a choice: gives all varying pieces this fate. */
 void crash_view_reset(struct crash_view *v, enum fate fate);
-/* Of a piece, the units [from, to) survive, or all but these: at least one, and not all. */
+/* Tears a piece: its units [from, to) survive, or all but these; at least one, and not all. */
 void crash_view_tear_range(struct crash_view *v, size_t piece, uint32_t from, uint32_t to,
 			   bool all_but);
-/* Any set of the listed pieces. */
+/* Chooses any set of the listed pieces. */
 void crash_view_choose_set(struct crash_view *v, struct choice *c, const uint32_t *list, size_t n);
-/* Any set of units of one piece. */
+/* Chooses any set of units of one piece. */
 void crash_view_choose_units(struct crash_view *v, struct choice *c, size_t piece);
-/* Any set of units of all pieces that vary; a dead end where that is too much for one id. */
+/* Chooses any set of units of all varying pieces; a dead end if an id cannot name it. */
 void crash_view_choose_all_units(struct crash_view *v, struct choice *c);
 
-/* Closes the fates (I3 of crash_view.c), by letting what is needed survive. */
+/* Closes the fates (I3 of crash_view.c): needed pieces survive. */
 void crash_view_close_adding(struct crash_view *v);
-/* The same by losing what needs something that did not survive whole. */
+/* Closes the fates: pieces that need one which does not survive whole are lost. */
 void crash_view_close_dropping(struct crash_view *v);
 
 /* The results of the fates. */
 
 /* The fate of each piece and unit, hashed, with the index of the point. */
 struct hash128 crash_view_hash(const struct crash_view *v, uint64_t point);
-/* Makes `img` what the storage holds: the durable image and the survivors. */
+/* Makes `img` the storage's content: the durable image and the survivors. */
 void crash_view_apply(struct crash_view *v, struct image *img);
 /* The storage's content if everything that is loose survives. */
 const struct image *crash_view_image_all(struct crash_view *v);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dmlog.h - logs of the kernel's dm-log-writes target, in and out, so that recordings of others can
- * be explored here and recordings of ours can be replayed by others (replay-log of xfstests, for
- * one). The format is described at the top of dmlog_format.h.
+ * dmlog.h - reads and writes logs of the kernel's dm-log-writes target: recordings of other
+ * programs can be explored here, and our recordings replayed by other programs, such as replay-log
+ * of xfstests. The format is described at the top of dmlog_format.h.
  */
 #ifndef CORE_DMLOG_H
 #define CORE_DMLOG_H
@@ -17,7 +17,7 @@
 int dmlog_import(const char *path, struct trace *out, struct err *err) must_check;
 int dmlog_import_bytes(const void *data, size_t len, struct trace *out, struct err *err) must_check;
 
-/* Counts of what was exported, and of what a log cannot say and was left out. */
+/* Counts of exported entries, and of events that a log has no form for. */
 struct dmlog_report {
 	uint64_t entries;    /* written */
 	uint64_t reads;	     /* EV_READ */

@@ -2,21 +2,21 @@
 /*
  * dmlog_export.c - writes a trace as a dm-log-writes log, whose format is in dmlog_format.h.
  *
- * In a log a request is submitted and complete in one moment, and a flush covers all that stands
- * before it. A trace says more: a write that completes while a flush is under way is not covered by
- * it. The log is written so that at each mark and at the end the block model, given the log, finds
- * the same content as in the trace if everything survives, and the same durable:
+ * In a log a request is submitted and complete in one moment, and a flush covers all entries before
+ * it. A trace says more: a flush does not cover a write that completes while the flush is under
+ * way. The log is written so that at each mark and at the end the block model, given the log, finds
+ * the same content as in the trace if everything survives, and the same durable content:
  *
- * L1: a request goes into the log after all older ones that it overlaps. So what is on top is what
- *     was submitted last, as in the model (model_block.c).
+ * L1: a request goes into the log after all older ones that it overlaps. So the request that was
+ *     submitted last is on top, as in the model (model_block.c).
  * L2: a mark stands after all requests that were submitted before it.
- * L3: within these, a request waits: until a flush that covers it has completed, until it has
- *     itself completed with FUA, or until one that overlaps it goes. So a flush finds nothing
- *     before it in the log that it did not cover.
- * L4: where a mark or an overlap has let something go that a flush then does not cover, that flush
- *     cannot be logged. In its place, what it did cover is logged once more as FUA writes, and so
- *     is, after that and as it was, whatever lies above. The same goes for a FUA write that was
- *     logged before it completed.
+ * L3: within L1 and L2, a request waits: until a flush that covers it has completed, until it has
+ *     itself completed with FUA, or until a request that overlaps it is logged. So no request that
+ *     a flush did not cover stands before that flush in the log.
+ * L4: if a mark or an overlap has forced a request into the log that a later flush does not cover,
+ *     that flush cannot be logged. In its place, the requests that it did cover are logged once
+ *     more as FUA writes, and after them, unchanged, the requests that lie above these. A FUA write
+ *     that was logged before it completed is treated in the same way.
  *
  * Requests that failed or never completed are left out. Times and CPUs are lost.
  */
@@ -33,14 +33,14 @@
 struct event_list vec_of(uint64_t);
 
 struct request {
-	uint64_t done_at; /* number of the successful completion; UINT64_MAX */
+	uint64_t done_at; /* number of the successful completion, or UINT64_MAX */
 	bool failed, answered;
-	bool logged, durable; /* in the log; so that the log says it is */
+	bool logged, durable; /* in the log; made durable by the log */
 	bool again;	      /* to be logged once more */
 };
 
 /*
- * The walk over the trace happens twice, first only to count: the number of entries stands at the
+ * The exporter walks over the trace twice, first only to count: the number of entries stands at the
  * head of the log, and a pipe cannot be written backwards.
  */
 struct exporter {
@@ -52,9 +52,9 @@ struct exporter {
 	const char *name;
 	struct strbuf out;
 	struct request *requests;  /* by event */
-	struct event_list waiting; /* submitted, ascending; some may have gone into the log since */
-	struct ranges waiting_at;  /* ranges of the writes that have not */
-	struct event_list logged;  /* in the log, since all there was durable */
+	struct event_list waiting; /* submitted, ascending; some may be in the log by now */
+	struct ranges waiting_at;  /* ranges of the writes that are not in the log */
+	struct event_list logged;  /* in the log since all of it was last durable */
 	struct ranges logged_at;
 	struct event_list flushing; /* flushes under way that are not in the log, ascending */
 	struct event_list found;    /* for searches */
@@ -76,7 +76,7 @@ static void add_zeros(struct strbuf *sb, size_t n)
 	sb->len += n;
 }
 
-/* The sector of an entry: its four numbers, and the text if it is a mark. */
+/* Writes the sector of an entry: its four numbers, and the text of a mark. */
 static int put_entry(struct exporter *x, const uint64_t fields[4], const char *text, size_t len,
 		     struct err *err)
 {
@@ -149,7 +149,7 @@ static bool flushes(const struct event *ev)
 	return ev->kind == EV_FLUSH || (ev->flags & EV_PREFLUSH);
 }
 
-/* An entry for a request. `durability`: of LOG_FLUSH and LOG_FUA, what it says. */
+/* Writes the entry of a request. `durability`: LOG_FLUSH, LOG_FUA, both or 0. */
 static int put_request(struct exporter *x, uint64_t number, uint64_t durability, struct err *err)
 {
 	const struct event *ev = &x->t->events.v[number];
@@ -194,7 +194,7 @@ static bool note_found(void *ctx, uint64_t number)
 	return true;
 }
 
-/* Fills x->found with what overlaps a request, ascending. */
+/* Fills x->found with the requests that overlap a request, ascending. */
 static void find_overlapping(struct exporter *x, struct ranges *in, uint64_t number)
 {
 	const struct event *ev = &x->t->events.v[number];
@@ -214,7 +214,7 @@ static bool waits_for(const struct exporter *x, uint64_t flush, uint64_t number)
 	return !x->requests[number].logged && covers(x, flush, number);
 }
 
-/* Whether a request waits that is older, overlaps this one, and is not covered by the flush. */
+/* True if an older request waits that overlaps this one, and that the flush does not cover. */
 static bool above_uncovered(struct exporter *x, uint64_t flush, uint64_t number)
 {
 	find_overlapping(x, &x->waiting_at, number);
@@ -224,7 +224,7 @@ static bool above_uncovered(struct exporter *x, uint64_t flush, uint64_t number)
 	return false;
 }
 
-/* Whether the log, with what a flush covers added, would hold something that it does not cover. */
+/* True if the log, with all that the flush covers, would hold a request that it does not cover. */
 static bool cannot_flush(struct exporter *x, uint64_t flush)
 {
 	for (size_t i = 0; i < x->logged.n; i++)
@@ -237,7 +237,7 @@ static bool cannot_flush(struct exporter *x, uint64_t flush)
 
 /* Requests that go into the log. */
 
-/* One that waits goes; those below it must have gone. */
+/* Logs a request that waits; the requests below it must be in the log. */
 static int let_go(struct exporter *x, uint64_t number, uint64_t durability, struct err *err)
 {
 	const struct event *ev = &x->t->events.v[number];
@@ -252,7 +252,7 @@ static int let_go(struct exporter *x, uint64_t number, uint64_t durability, stru
 	return put_request(x, number, durability, err);
 }
 
-/* Whether nothing in the log or before this flush still needs one. */
+/* True if no request in the log, or before this flush, needs a flush. */
 static bool is_idle_flush(struct exporter *x, uint64_t flush)
 {
 	for (size_t i = 0; i < x->logged.n; i++)
@@ -261,7 +261,7 @@ static bool is_idle_flush(struct exporter *x, uint64_t flush)
 	return !any_of(i, x->waiting.n, waits_for(x, flush, x->waiting.v[i]));
 }
 
-/* Whether this was a flush under way, which it now no longer is. */
+/* Takes a flush off the list. True if it was there. */
 static bool take_flush(struct exporter *x, uint64_t flush)
 {
 	size_t kept = 0, before = x->flushing.n;
@@ -273,7 +273,7 @@ static bool take_flush(struct exporter *x, uint64_t flush)
 	return kept < before;
 }
 
-/* A flush that does nothing goes, while it still can: before anything that it does not cover. */
+/* Logs flushes that make nothing durable, before any request that they do not cover. */
 static int let_idle_flushes_go(struct exporter *x, struct err *err)
 {
 	int rc = 0;
@@ -291,7 +291,7 @@ static int let_idle_flushes_go(struct exporter *x, struct err *err)
 	return rc;
 }
 
-/* The same, and first those below it and below those (L1), which are not durable. */
+/* Logs a request, and first all requests below it (L1), which are not durable. */
 static int let_go_with_older(struct exporter *x, uint64_t number, uint64_t durability,
 			     struct err *err)
 {
@@ -315,7 +315,7 @@ static int let_go_with_older(struct exporter *x, uint64_t number, uint64_t durab
 	return rc;
 }
 
-/* Forgets those in `waiting` that have gone. */
+/* Drops the requests in `waiting` that are in the log. */
 static void tidy_waiting(struct exporter *x)
 {
 	size_t kept = 0;
@@ -326,7 +326,7 @@ static void tidy_waiting(struct exporter *x)
 	x->waiting.n = kept;
 }
 
-/* Logs once more what is marked, and what lies above it (L4). */
+/* Logs the marked requests once more, and those that lie above them (L4). */
 static int log_again(struct exporter *x, struct err *err)
 {
 	int rc = 0;
@@ -347,7 +347,7 @@ static int log_again(struct exporter *x, struct err *err)
 	return rc;
 }
 
-/* Says without a flush that what it covers is durable. */
+/* Makes the requests that a flush covers durable without logging the flush. */
 static int cover_one_by_one(struct exporter *x, uint64_t flush, struct err *err)
 {
 	for (size_t i = 0; i < x->logged.n; i++) {
@@ -383,7 +383,7 @@ static void all_is_durable(struct exporter *x)
 	ranges_clear(&x->logged_at);
 }
 
-/* Lets go of everything (L2). */
+/* Logs all requests that wait (L2). */
 static int let_all_go(struct exporter *x, struct err *err)
 {
 	int rc = x->waiting_at.n ? let_idle_flushes_go(x, err) : 0;
@@ -490,7 +490,7 @@ static int export_walk(struct exporter *x, struct err *err)
 	auto_strbuf device = STRBUF_INIT;
 
 	x->report = (struct dmlog_report){ 0 };
-	all_is_durable(x); /* nothing is there yet */
+	all_is_durable(x); /* there is no request yet */
 	for (size_t i = 0; i < x->t->events.n; i++)
 		x->requests[i].logged = x->requests[i].durable = false;
 	strbuf_addf(&device, "outage:device %" PRIu64 " %" PRIu32 " %s", x->t->info.size,
@@ -504,7 +504,7 @@ static int export_walk(struct exporter *x, struct err *err)
 	return rc;
 }
 
-/* The device's own sectors if all requests keep to them, else the smallest there are. */
+/* Chooses the device's sector size if all requests are multiples of it, else the smallest size. */
 static int choose_sector(struct exporter *x, struct err *err)
 {
 	uint32_t own = x->t->info.sector_size;

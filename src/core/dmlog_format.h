@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dmlog_format.h - the format of logs of the kernel's dm-log-writes target, and what we say in its
+ * dmlog_format.h - the format of logs of the kernel's dm-log-writes target, and the texts of our
  * marks. Private to dmlog_*.c; other rooms include dmlog.h.
  *
  * The format (drivers/md/dm-log-writes.c in the kernel), all numbers little-endian, everything in
@@ -20,8 +20,8 @@
  *	 32   n  text			of a mark; a NUL follows within the sector
  *	and after it, unless it is a discard, its data: number of sectors times s bytes.
  *
- * Marks. A text that we did not write ourselves is EV_TEXT, and the other way round. The rest is
- * said in marks that begin with "outage:", one word, a space and its arguments:
+ * Marks. A text that we did not write ourselves is EV_TEXT, and the other way round. All else is a
+ * mark that begins with "outage:", one word, a space and its arguments:
  *
  *	outage:device SIZE SECTOR TARGET	first entry: struct trace_info
  *	outage:begin OP TEXT			EV_OP_BEGIN
@@ -32,7 +32,7 @@
  *	outage:part TEXT			a mark too long for a sector: the first parts of it,
  *	outage:last TEXT			and its last; all TEXTs joined are the mark
  *
- * An "outage:" mark of any other form is EV_TEXT like everybody's.
+ * An "outage:" mark of any other form is EV_TEXT, too.
  */
 #ifndef CORE_DMLOG_FORMAT_H
 #define CORE_DMLOG_FORMAT_H
@@ -43,11 +43,11 @@
 
 enum {
 	LOG_VERSION = 1,
-	LOG_SUPER = 28, /* bytes of the superblock that mean something */
-	LOG_ENTRY = 32, /* the same of an entry */
+	LOG_SUPER = 28, /* bytes of the superblock that are used */
+	LOG_ENTRY = 32, /* bytes of an entry that are used */
 	LOG_SECTOR_MIN = 512,
 	LOG_SECTOR_MAX = 65536,
-	LOG_SECTOR_PAGE = 4096, /* the kernel makes none that is larger */
+	LOG_SECTOR_PAGE = 4096, /* the kernel makes no larger one */
 
 	LOG_FLUSH = 1 << 0,
 	LOG_FUA = 1 << 1,

@@ -24,11 +24,11 @@ struct importer {
 	struct source *src;
 	struct trace *t;
 	uint32_t sector;     /* bytes */
-	uint64_t entry;	     /* number of the one at hand */
-	uint64_t entry_at;   /* where it begins */
-	unsigned char *head; /* its sector */
-	struct strbuf data;  /* the bytes after it */
-	struct strbuf parts; /* of a long mark */
+	uint64_t entry;	     /* number of the current entry */
+	uint64_t entry_at;   /* where the entry begins */
+	unsigned char *head; /* the sector of the entry */
+	struct strbuf data;  /* the data after the sector */
+	struct strbuf parts; /* the parts of a long mark so far */
 	bool in_parts;
 	bool zero; /* the next entry must be a discard, and means EV_ZERO */
 };
@@ -71,7 +71,7 @@ static int read_super(struct importer *im, uint64_t *n_entries, struct err *err)
 	return n < 0 ? (int)n : 0;
 }
 
-/* A word of a mark as a number, and what follows it and a space. NULL if it is none. */
+/* Parses a number at `s`. Returns the text after it and a space, or NULL if there is no number. */
 static const char *take_number(const char *s, uint64_t *out)
 {
 	char digits[24];
@@ -86,7 +86,7 @@ static const char *take_number(const char *s, uint64_t *out)
 	return s[n] ? s + n + 1 : s + n;
 }
 
-/* The arguments of the mark "outage:WORD ...", or NULL if it is another. */
+/* Returns the arguments of the mark "outage:WORD ...", or NULL for another mark. */
 static const char *mark_args(const char *mark, const char *word)
 {
 	size_t prefix = strlen(LOG_MARK_PREFIX), n = strlen(word);
@@ -115,7 +115,7 @@ static bool import_device(struct importer *im, const char *args)
 	return true;
 }
 
-/* The number of an operation, and with `rest` what follows it. */
+/* Parses the number of an operation; `rest`, if not NULL, gets the text after it. */
 static bool take_op(const char *args, uint64_t *op, const char **rest)
 {
 	const char *after = take_number(args, op);
@@ -150,7 +150,7 @@ static bool add_text(struct importer *im, enum event_kind kind, uint64_t ref, co
 	return true;
 }
 
-/* Whether the mark was one of those that we write ourselves. */
+/* True if the mark was one that we write ourselves. */
 static bool import_our_mark(struct importer *im, const char *mark, size_t len)
 {
 	const char *args, *rest;
@@ -225,7 +225,7 @@ static int import_data(struct importer *im, uint64_t len, struct err *err)
 	return 0;
 }
 
-/* The kind, range and flags of a request; what follows it in the log is still unread. */
+/* Gives the kind, range and flags of a request; its data in the log is still unread. */
 static int parse_request(struct importer *im, bool zero, struct event *ev, struct err *err)
 {
 	uint64_t sector = get_le64(im->head), n = get_le64(im->head + 8);
@@ -302,7 +302,7 @@ static void importer_release(struct importer *im)
 	strbuf_release(&im->parts);
 }
 
-/* Takes over the source. */
+/* Imports the log; takes ownership of the source. */
 static int import(struct source *from, struct trace *out, struct err *err)
 {
 	auto_source src = *from;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * event.h - the events that a target sent to its storage, one after the other.
+ * event.h - the events of a trace: what a target sent to its storage.
  *
  * Three layers share this one form: block requests of a file system, stores of a persistent-memory
- * program, and the calls of an application; with the operations of a workload around them. A
- * request is recorded when it is submitted; EV_COMPLETE, with the number of the request it
- * completes, says when the storage reported it done. A recorder that cannot see completions writes
- * EV_COMPLETE right after each request and says so in the trace header.
+ * program, and the calls of an application; with marks for the operations of a workload. A request
+ * is recorded when it is submitted; EV_COMPLETE, with the number of the request it completes, says
+ * when the storage reported it done. A recorder that cannot see completions writes EV_COMPLETE
+ * right after each request and says so in the trace header.
  *
  * The number of an event is its place in the trace, from 0. A crash point p means: events 0 to
  * p-1 have happened, event p has not.
@@ -35,13 +35,13 @@ enum event_kind {
 	EV_OP_BEGIN, /* ref: index of the operation; data: its text */
 	EV_OP_END,   /* ref: index of the operation; result: what it returned, or -errno */
 	EV_PERSIST,  /* ref: index of the operation whose promise now holds */
-	EV_TEXT,     /* data: anything a person should know at this place */
+	EV_TEXT,     /* data: a text for the reader of the trace */
 
 	/* an application's calls */
 	EV_POSIX, /* data: a record as core/posix.h says; result: what it returned, or -errno */
 
 	/* where events come from */
-	EV_STACK, /* ref: its number, from 1 on; data: return addresses of 8 bytes, inner first */
+	EV_STACK, /* ref: its number, from 1; data: return addresses of 8 bytes, inner first */
 
 	EV_KIND_END
 };
@@ -52,7 +52,7 @@ enum event_flags {
 	EV_META = 1 << 2,	 /* the file system calls it metadata */
 	EV_NONTEMPORAL = 1 << 3, /* bypasses the cache, drained by a fence */
 	EV_CLFLUSH = 1 << 4,	 /* clflush: ordered with respect to other flushes of its line */
-	EV_NEW_CALL = 1 << 5,	 /* the store is not made by the call that made the one before it */
+	EV_NEW_CALL = 1 << 5,	 /* another call makes this store than the one before it */
 	EV_FLAGS_ALL = (1 << 6) - 1,
 };
 
@@ -66,10 +66,10 @@ enum {
 struct event {
 	enum event_kind kind;
 	uint32_t flags;
-	uint32_t cpu;		   /* or thread, where that is what orders events */
+	uint32_t cpu;		   /* or thread, if events are ordered by thread */
 	int32_t result;		   /* EV_COMPLETE, EV_OP_END, EV_POSIX */
 	uint64_t addr;		   /* bytes */
-	uint64_t len;		   /* bytes; for kinds that carry data the length of it */
+	uint64_t len;		   /* bytes; for kinds that carry data its length */
 	uint64_t ref;		   /* an event's number, or an operation's index */
 	uint64_t time_ns;	   /* since the start of the trace; 0 where time is not recorded */
 	const unsigned char *data; /* `len` bytes for kinds that carry data, else NULL */
@@ -81,9 +81,9 @@ struct event {
 const char *event_kind_name(enum event_kind kind);
 /* Whether `data` holds `len` bytes. */
 bool event_has_data(enum event_kind kind);
-/* Whether it changes what the storage holds: write, discard, zero, store. */
+/* Whether the kind changes the storage's content: write, discard, zero, store. */
 bool event_modifies(enum event_kind kind);
-/* Whether states before it are others than those after it, even if they hold the same. */
+/* True for marks that distinguish equal states: those before the mark from those after it. */
 static inline bool event_marks(enum event_kind kind)
 {
 	return kind == EV_OP_BEGIN || kind == EV_OP_END || kind == EV_PERSIST;

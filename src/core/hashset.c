@@ -21,7 +21,7 @@ void hashset_clear(struct hashset *s)
 	s->has_zero = false;
 }
 
-/* Where `h` is, or the free place where it belongs. There is always a free one. */
+/* Returns the place of `h`, or the free place where it belongs. There is always a free place. */
 static struct hash128 *find(struct hash128 *slots, size_t cap, struct hash128 h)
 {
 	size_t i = h.lo & (cap - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hashset.h - a set of 128-bit hashes. Open addressing with linear probing; a place holds the
- * hash itself and nothing else. The hashes are already uniform, so their low bits are the place.
+ * hashset.h - a set of 128-bit hashes. The table uses open addressing with linear probing; a place
+ * holds the hash and nothing else. The hashes are uniform, so their low bits are the index.
  */
 #ifndef CORE_HASHSET_H
 #define CORE_HASHSET_H
@@ -23,9 +23,9 @@ struct hashset {
 void hashset_release(struct hashset *s);
 #define auto_hashset __attribute__((cleanup(hashset_release))) struct hashset
 
-/* No members; keeps the memory. */
+/* Removes all members; keeps the memory. */
 void hashset_clear(struct hashset *s);
-/* Whether it was new. */
+/* True if `h` was new. */
 bool hashset_insert(struct hashset *s, struct hash128 h);
 bool hashset_has(const struct hashset *s, struct hash128 h);
 

@@ -12,8 +12,8 @@
  * By I2 to I5, images of one size have equal sums if and only if they have equal bytes (as far as
  * a 128-bit hash can tell), whatever was written in between.
  *
- * Assertions watch them where a part is written, and again where it is next read: a node when it is
- * copied, and a page when an image is saved, which hashes it anew.
+ * Assertions check these where a part is written, and again where it is next read: a node when it
+ * is copied, and a page when an image is saved, which hashes the page again.
  *
  * An image owns one reference to its root, a node one to each of its children. Not thread-safe.
  */
@@ -30,11 +30,12 @@
 enum {
 	FAN_BITS = 6,
 	FAN = 1 << FAN_BITS,
-	CHECK_EVERY = 64, /* see node_check(); which ones depends on what they hold alone */
+	CHECK_EVERY = 64, /* see node_check(); the choice depends only on their content */
 };
 
 /*
- * The members that nodes and pages have in common; a node's level is known from the way down to it.
+ * The members that nodes and pages have in common; the level of a node follows from the way down to
+ * it.
  */
 struct image_part {
 	uint32_t refs;
@@ -106,7 +107,7 @@ static void part_unref(struct image_part *p, unsigned level)
 	free(n);
 }
 
-/* I3; adding up takes as long as copying, so it is done for one node in CHECK_EVERY. */
+/* Asserts I3 for one node in CHECK_EVERY, because adding up takes as long as copying. */
 static void node_check(const struct image_node *n)
 {
 	struct hash128 sum = no_hash;
@@ -123,7 +124,7 @@ static void node_check(const struct image_node *n)
 	assert(pages > 0);					     /* I2 */
 }
 
-/* The node in `slot`, made if missing and copied if shared, so that it may be changed (I1). */
+/* Returns the node in `slot` for a change (I1): made if missing, copied if shared. */
 static struct image_node *node_own(struct image_part **slot, unsigned level)
 {
 	struct image_part *old = *slot;
@@ -145,7 +146,7 @@ static struct image_node *node_own(struct image_part **slot, unsigned level)
 	return n;
 }
 
-/* The same for a page; one that will be overwritten whole need not be copied. */
+/* Returns the page in `slot` for a change; a page that will be overwritten whole is not copied. */
 static struct image_page *page_own(struct image_part **slot, bool whole)
 {
 	struct image_part *old = *slot;
@@ -242,7 +243,7 @@ static void part_edit(struct image_part **slot, unsigned level, const struct edi
 
 /*
  * Replaces the pages first to last (inclusive, counted from the first page below this part) with
- * what another tree has there; NULL: it has nothing.
+ * those of another tree; NULL: an empty tree.
  */
 static void part_copy(struct image_part **slot, struct image_part *from, unsigned level,
 		      uint64_t first, uint64_t last)
@@ -288,7 +289,7 @@ void image_init(struct image *img, uint64_t size)
 	*img = (struct image){ .size = size, .levels = levels };
 }
 
-/* The root agrees with the size. */
+/* Asserts that the root agrees with the size. */
 static void image_check(const struct image *img)
 {
 	uint64_t pages = pages_of(img->size);
@@ -314,7 +315,7 @@ void image_restore(struct image *img, const struct image *from)
 {
 	struct image kept;
 
-	/* First the new reference: the two may be one image. */
+	/* The new reference comes first, as the two may be one image. */
 	image_snapshot(from, &kept);
 	image_release(img);
 	*img = kept;
@@ -492,7 +493,7 @@ static int load_range(int fd, const char *name, off_t from, off_t to, struct ima
 	return 0;
 }
 
-/* The next range that may hold data at or after *from; an empty one at the end of the file. */
+/* Finds the next range that may hold data at or after *from; an empty one at the file's end. */
 static int next_data(int fd, off_t size, off_t *from, off_t *to)
 {
 	int fault = fault_point("image.seek");
@@ -560,8 +561,8 @@ int image_load_below(const char *dir, const char *name, struct image *img, struc
 /* Pages that follow each other are written together. */
 struct save {
 	int fd;
-	uint64_t size; /* of the image: the last page may be cut */
-	uint64_t off;  /* of what is in buf */
+	uint64_t size; /* the image's: the last page may be cut */
+	uint64_t off;  /* the offset of buf's content */
 	size_t fill;
 	unsigned char *buf; /* CHUNK bytes */
 };
@@ -599,7 +600,7 @@ static int save_page(void *ctx, uint64_t page_no, const unsigned char *none,
 	return 0;
 }
 
-/* Empties first, so that old content of the file does not show through the holes. */
+/* Empties the file first, so that old content does not show through the holes. */
 static int resize_file(int fd, uint64_t size)
 {
 	int fault = fault_point("image.truncate");
@@ -627,7 +628,7 @@ int image_save_fd(const struct image *img, int fd, const char *name, struct err 
 	return 0;
 }
 
-/* Takes over the output. */
+/* Saves the image; takes ownership of the output. */
 static int save_output(const struct image *img, struct io_output *out, struct err *err)
 {
 	int rc = image_save_fd(img, out->fd, out->path, err);

@@ -2,10 +2,10 @@
 /*
  * image.h - copy-on-write disk images.
  *
- * An image is `size` bytes, all zero at first. A snapshot costs nothing but a reference: both
- * images go their own way afterwards, and only what one of them writes is copied. The hash of the
- * whole image is kept up to date on each write, so two equal images are recognised without
- * reading them. Restoring is image_release() and image_snapshot() from the one that was kept.
+ * An image is `size` bytes, all zero at first. A snapshot is one reference: both images are
+ * independent afterwards, and only pages that one of them writes are copied. The hash of the whole
+ * image is kept up to date on each write, so two equal images are recognised without reading them.
+ * To restore an image is image_release() and image_snapshot() from a kept one.
  *
  * Ranges given to read, write and zero must lie inside the image: that is the caller's contract
  * (asserted); image_range_ok() answers for ranges that come from outside.
@@ -25,7 +25,7 @@ struct image_part;
 
 struct image {
 	uint64_t size;		 /* bytes */
-	unsigned levels;	 /* of tree nodes above the pages; follows from size */
+	unsigned levels;	 /* levels of nodes above the pages; follows from size */
 	struct image_part *root; /* NULL while everything is zero */
 };
 
@@ -39,23 +39,23 @@ void image_init(struct image *img, uint64_t size);
 void image_release(struct image *img);
 #define auto_image __attribute__((cleanup(image_release))) struct image
 
-/* `to` is not an image yet (or was released); both are independent afterwards. Constant time. */
+/* `to` is not an image yet (or was released). Takes constant time. */
 void image_snapshot(const struct image *from, struct image *to);
-/* Makes `img` what `from` is; the same image twice is fine. */
+/* Makes `img` equal to `from`, which may be the same image. */
 void image_restore(struct image *img, const struct image *from);
 
 bool image_range_ok(const struct image *img, uint64_t off, uint64_t len);
 void image_read(const struct image *img, uint64_t off, void *data, size_t len);
 void image_write(struct image *img, uint64_t off, const void *data, size_t len);
-/* Costs time for the pages that are there, not for the length of the range. */
+/* Takes time for the pages that exist, not for the length of the range. */
 void image_zero(struct image *img, uint64_t off, uint64_t len);
-/* Makes a range what it is in `from`, of the same size. Whole pages are shared, not copied. */
+/* Makes a range equal to that in `from`, of the same size. Whole pages are shared, not copied. */
 void image_copy(struct image *img, const struct image *from, uint64_t off, uint64_t len);
 
-/* Equal hashes: equal size and content. */
+/* Images with equal hashes have equal size and content. */
 struct hash128 image_hash(const struct image *img);
 bool image_equal(const struct image *a, const struct image *b);
-/* Pages that are not all zero. */
+/* The number of pages that are not all zero. */
 uint64_t image_pages(const struct image *img);
 
 /*
@@ -70,14 +70,14 @@ int image_diff(const struct image *a, const struct image *b, image_diff_fn fn, v
 /* Makes an image of a file or device; holes are not read. `img` is written only on success. */
 int image_load_file(const char *path, struct image *img, struct err *err) must_check;
 int image_load_fd(int fd, const char *name, struct image *img, struct err *err) must_check;
-/* A sparse file of the image's size that is there whole or not at all. */
+/* Writes a sparse file of the image's size, which appears whole or not at all. */
 int image_save_file(const struct image *img, const char *path, struct err *err) must_check;
-/* Both for the file NAME below DIR, where no link is followed; see base/below.h. */
+/* Load and save the file NAME below DIR, where no link is followed; see base/below.h. */
 int image_load_below(const char *dir, const char *name, struct image *img, struct err *err)
 	must_check;
 int image_save_below(const struct image *img, const char *dir, const char *name, bool durable,
 		     struct err *err) must_check;
-/* Replaces what the regular file `fd` holds. */
+/* Replaces the content of the regular file `fd`. */
 int image_save_fd(const struct image *img, int fd, const char *name, struct err *err) must_check;
 
 #endif

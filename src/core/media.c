@@ -41,7 +41,7 @@ void media_lines(const struct trace *t, uint64_t from, uint64_t to, struct media
 		const struct event *ev = &t->events.v[i];
 		uint64_t line = ev->addr / PM_LINE * PM_LINE;
 
-		/* A copy word by word names each line once. */
+		/* A line that is copied word by word is listed once. */
 		for (; ev->kind == EV_STORE && line < ev->addr + ev->len; line += PM_LINE)
 			if (!out->n || vec_last(out) != line)
 				vec_push(out, line);

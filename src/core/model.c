@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model.c - the table of persistence models, and the one door through which they are called.
- * Thread and ownership rules are those of the images they hold: one model and its clones belong
- * to one worker.
+ * model.c - the table of persistence models, and the functions through which all callers use them.
+ * One model and its clones belong to one worker, as their images do.
  */
 #include "core/model.h"
 

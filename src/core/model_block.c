@@ -2,13 +2,13 @@
 /*
  * model_block.c - the persistence model of a block device with a volatile write cache.
  *
- * Durable is a write that completed with FUA, or one that completed before a flush was submitted
- * that has itself completed. The flush is an EV_FLUSH, or the pre-flush of an EV_PREFLUSH write,
- * which is submitted with that write and known to be done when that write completes (the kernel's
- * Documentation/block/writeback_cache_control.rst). Every other submitted write may survive or
- * not, in any subset and in any part. A failed completion promises nothing: the write may or may
- * not have reached the media, for ever, and a failed flush covers nothing. Discards and
- * write-zeroes are writes of zeros.
+ * A write is durable if it completed with FUA, or if it completed before a flush was submitted that
+ * has itself completed. The flush is an EV_FLUSH, or the pre-flush of an EV_PREFLUSH write, which
+ * is submitted with that write and known to be done when that write completes (the kernel's
+ * Documentation/block/writeback_cache_control.rst). Every other submitted write may survive or not,
+ * in any subset and in any part. A failed completion promises nothing: a failed write may survive
+ * or not, whatever flush follows, and a failed flush covers nothing. Discards and write-zeroes are
+ * writes of zeros.
  *
  * A write with a pre-flush is the one exception to "any subset": the device has flushed before it
  * writes the data. So if any part of it survives, everything that had completed when it was
@@ -16,16 +16,17 @@
  * whose commit record is written with PREFLUSH and FUA would seem broken.)
  *
  * A limit: requests that overlap and are in flight together can land in either order, and the
- * device need not keep to one. Here, and in an exported log, the one submitted last always wins,
- * so states with the other order are never made. File systems wait for one before they send the
- * other; crash_stats.racing says how often that did not happen.
+ * device need not choose the same order each time. Here, and in an exported log, the request that
+ * was submitted last always wins, so states with the other order are never made. File systems wait
+ * for one request before they send the other; crash_stats.racing says how often that did not
+ * happen.
  *
  * I1: pieces are in the order of submission, which is that of their event numbers.
  * I2: a piece is pinned iff it is durable and overlaps an older piece that is still there. (If it
  *     went into the durable image, the older one would be applied on top of it.) The older one
  *     may itself be pinned.
- * I3: no piece lies wholly inside a younger pinned one: whether it survives cannot be seen.
- * I4: requests[i] belongs to pieces[i]; flushes are the flushes not yet completed.
+ * I3: no piece lies wholly inside a younger pinned one, as no state would show whether it survives.
+ * I4: requests[i] belongs to pieces[i]; `flushes` are the flushes that have not completed.
  * I5: `index` holds the ranges of the pieces that are not gone, by their event numbers. A piece
  *     that is gone stays in its place until the holes are more than half, or the pieces are asked
  *     for; so the cost of a completion depends on the pieces that overlap it, not on all the
@@ -40,13 +41,13 @@
 
 struct request {
 	const unsigned char *data; /* NULL: zeros */
-	uint64_t done_at;	   /* event number of the successful completion; UINT64_MAX */
+	uint64_t done_at;	   /* event number of the successful completion, or UINT64_MAX */
 	uint32_t flags;
 	bool answered; /* completed, with success or without */
 	bool gone;     /* hidden, or in the durable image */
 };
 
-/* Behind a pointer, so that holes can be closed where the model is only looked at. */
+/* Behind a pointer, so that functions with a const model can close holes. */
 struct queue {
 	struct vec_of(struct model_piece) pieces;
 	struct vec_of(struct request) requests;
@@ -175,7 +176,7 @@ static bool note_younger_pinned(void *ctx, uint64_t event)
 	return true;
 }
 
-/* Takes a piece away. A pinned piece above it may have nothing below it any more. */
+/* Takes a piece away. Pinned pieces above it are looked at again: nothing may be below now. */
 static void drop(struct queue *q, size_t i)
 {
 	struct model_piece *p = &q->pieces.v[i];
@@ -205,7 +206,8 @@ static bool is_below(void *ctx, uint64_t event)
 }
 
 /*
- * A piece becomes pinned: the pieces that it hides go (I3). Whether it can stay that is seen later.
+ * Pins a piece, and drops the pieces that it hides (I3). settle() finds out whether it stays
+ * pinned.
  */
 static void pin(struct queue *q, size_t i)
 {
@@ -264,7 +266,7 @@ static int submit(struct block_model *b, uint64_t number, const struct event *ev
 	return 0;
 }
 
-/* Whether this was a flush under way, which it now no longer is. */
+/* Takes a flush off the list. True if it was there. */
 static bool take_flush(struct queue *q, uint64_t event)
 {
 	for (size_t i = 0; i < q->flushes.n; i++)
@@ -276,7 +278,7 @@ static bool take_flush(struct queue *q, uint64_t event)
 	return false;
 }
 
-/* A flush is done that was submitted as this event. The youngest first: they hide the most. */
+/* Pins the pieces that a completed flush covers, youngest first, as these hide the most. */
 static void cover(struct queue *q, uint64_t flush)
 {
 	for (size_t i = q->pieces.n; i-- > 0;) {
@@ -296,7 +298,7 @@ static void complete(struct block_model *b, uint64_t number, const struct event 
 
 	assert(!r == (i < 0));
 	if (r && r->answered)
-		return; /* only the first answer counts */
+		return; /* only the first completion counts */
 	if (r)
 		r->answered = true;
 	if (ev->result < 0)
@@ -349,7 +351,7 @@ static void find_needs(struct queue *q)
 				p->n_needs++;
 			}
 	}
-	/* The array has its final place only now. */
+	/* The array no longer moves, so pointers into it can be taken. */
 	size_t at = 0;
 	for (size_t i = 0; i < q->pieces.n; i++) {
 		q->pieces.v[i].needs = q->pieces.v[i].n_needs ? q->needs.v + at : NULL;

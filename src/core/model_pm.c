@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model_pm.c - the persistence models of x86 persistent memory: what a cache, or with eADR a write
- * buffer, can lose. doc/pm-model.md says which manual says so, and what is assumed.
+ * model_pm.c - the persistence models of x86 persistent memory: which stores a cache, or with eADR
+ * a write buffer, can lose. doc/pm-model.md names the manuals and the assumptions.
  *
  * A segment is a line of 64 bytes, or with a granularity of 8 each aligned word. Stores are cut at
- * segments; the parts are atoms.
+ * the borders of segments; the parts are atoms.
  *
- * R1: of each segment, a prefix of its stores survives, in the order of the trace, whichever CPU
+ * R1: a prefix of the stores to each segment survives, in the order of the trace, whichever CPU
  *     made them and whether they are temporal or not.
  * R2: a line flush captures each segment of its line up to the last temporal store to it. clwb
  *     and clflushopt make that durable at the next fence of the CPU that flushed; clflush does so
  *     at once.
  * R3: a non-temporal store is durable at the next fence of the CPU that made it.
  * R4: with eADR, a temporal store is durable once it has been executed. A temporal store is in
- *     flight only until the next fence or mark, so that what a crash between two stores leaves is
- *     seen as well: a prefix of all temporal stores. Flushes do nothing.
+ *     flight only until the next fence or mark, so that crashes between two stores are tried as
+ *     well: a prefix of all temporal stores survives. Flushes do nothing.
  *
- * By R1 what is durable of a segment is a prefix as well; so it goes into the durable image at
- * once, and what is in flight lies above it. No piece is ever pinned.
+ * By R1 the durable stores of a segment are a prefix as well; so they go into the durable image at
+ * once, and stores in flight lie above them. No piece is ever pinned.
  *
  * Logical writes. Stores of one CPU and one kind that go on where the last one ended, upwards or
  * downwards, without a fence of that CPU, another store of it or a mark between them, are a run if
  * they are most likely one copy: see same_copy(). The pieces of runs are in pm_flight.h.
  *
  * I1, I2: pm_memory.h.
- * I3: an atom joins a run only if what its segment held before is of the same run or older than
- *     all of the run. So between two runs, one comes before the other in all segments they share,
- *     and pieces in the order of their first atoms are in the order in which they take effect.
- * I4: the cost of an event does not depend on how much is in flight (but for the pieces, which cost
- *     as much as there is).
+ * I3: an atom joins a run only if the atom before it in its segment is of the same run or older
+ *     than all of the run. So of two runs, one comes before the other in all segments that they
+ *     share, and pieces in the order of their first atoms are in the order in which they take
+ *     effect.
+ * I4: the cost of an event does not depend on the number of atoms in flight; only making the pieces
+ *     does.
  */
 #include "core/model_pm.h"
 
@@ -40,19 +41,19 @@
 struct cpu {
 	uint32_t id;
 	struct pm_captures captures;
-	/* The run at hand. */
+	/* The current run. */
 	bool open, nt;
-	uint64_t epoch; /* marks before it */
-	int direction;	/* 1, -1, or 0 while it is one store */
+	uint64_t epoch; /* the number of marks before the run */
+	int direction;	/* 1, -1, or 0 while the run is one store */
 	uint64_t run, first_event, from, to;
-	/* Its code: from the first store's on, or, once that has jumped back, of the loop. */
+	/* Its code, from the first store on; once that has jumped back, the code of the loop. */
 	uint64_t pc_low, pc_high, pc_last;
 	uint32_t stack;
 	bool looped;
-	bool flushed; /* one of its lines was, since the last store */
+	bool flushed; /* one of its lines was flushed since the last store */
 };
 
-/* Behind a pointer, so that pieces can be made where the model is only looked at. */
+/* Behind a pointer, so that functions with a const model can make pieces. */
 struct state {
 	struct pm_memory mem;
 	struct pm_flight flight;
@@ -183,13 +184,14 @@ static struct model *pm_clone(const struct model *m)
 /* Stores. */
 
 /*
- * Whether a store that goes on where a run ended is made by what made the run. A commit flag right
- * behind what it commits, or the block after it, is another copy:
- *   - another call, where the tracer tells calls, or another stack, makes it;
+ * True if a store that goes on where a run ended is of the same copy as the run. A commit flag
+ * right behind the data that it commits, or the next block, is another copy if
+ *   - another call makes it, if the tracer tells calls, or another stack;
  *   - the store comes after the loop that made the run; the code before a loop is part of it;
- *   - part of the run was flushed before. Only a loop that flushes what it copies goes on there.
+ *   - part of the run was flushed before. Only a loop that flushes what it copies continues such a
+ *       run.
  *
- * A copy that is cut for no reason (its last bytes, after its loop) costs a few states.
+ * A copy that is cut without need (its last bytes, after its loop) costs a few states.
  */
 static bool same_copy(const struct cpu *c, const struct event *ev)
 {
@@ -202,7 +204,7 @@ static bool same_copy(const struct cpu *c, const struct event *ev)
 	return (ev->pc > c->pc_low ? ev->pc - c->pc_low : c->pc_low - ev->pc) <= PM_COPY_SPAN;
 }
 
-/* Whether a store goes on where the last one of its CPU ended. */
+/* True if a store goes on where the last store of its CPU ended. */
 static bool continues(const struct pm_model *p, const struct cpu *c, const struct event *ev)
 {
 	bool nt = ev->flags & EV_NONTEMPORAL;
@@ -210,7 +212,7 @@ static bool continues(const struct pm_model *p, const struct cpu *c, const struc
 	bool down = ev->addr + ev->len == c->from && c->direction <= 0;
 
 	if (p->eadr && !nt && p->now->last_temporal_run != c->run)
-		return false; /* another CPU's is between them in the one order that counts */
+		return false; /* another CPU's store lies between them in the one order of eADR */
 	return c->open && c->epoch == p->now->epoch && c->nt == nt && (up || down) &&
 	       same_copy(c, ev);
 }
@@ -244,7 +246,7 @@ static void follow_code(struct cpu *c, const struct event *ev)
 
 static void extend_run(struct cpu *c, uint64_t number, const struct event *ev)
 {
-	if (c->first_event == number) { /* the run may have begun in the middle of it */
+	if (c->first_event == number) { /* the run may have begun in the middle of this store */
 		c->from = ev->addr;
 		c->to = ev->addr + ev->len;
 		c->direction = 0;
@@ -258,7 +260,7 @@ static void extend_run(struct cpu *c, uint64_t number, const struct event *ev)
 	follow_code(c, ev);
 }
 
-/* I3. */
+/* True if I3 allows the atom to join the run. */
 static bool may_join(const struct pm_memory *mem, const struct cpu *c, const struct pm_segment *s)
 {
 	if (s->tail == PM_NONE)
@@ -379,7 +381,7 @@ static int pm_apply(struct model *m, uint64_t number, const struct event *ev, st
 {
 	struct pm_model *p = as_pm(m);
 
-	p->now->mem.segment_size = granularity(p); /* a model has its options from now on */
+	p->now->mem.segment_size = granularity(p); /* options are known from the first event on */
 	switch (ev->kind) {
 	case EV_STORE:
 		return store(p, number, ev, err);
@@ -434,7 +436,7 @@ static void pm_piece_apply(const struct model *m, size_t index, const uint64_t *
 	}
 }
 
-/* But for how one is made, both are the same. */
+/* The members that both models have in common: all but name and create. */
 #define PM_MODEL                                                                                   \
 	.pm = true, .clone = pm_clone, .destroy = pm_destroy, .apply = pm_apply,                   \
 	.pieces = pm_pieces, .piece_apply = pm_piece_apply

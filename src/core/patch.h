@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * patch.h - many small writes to an image: an image computes a page anew for each write, and stores
- * of a processor come eight bytes at a time, one after the other. So they are gathered page by
- * page.
+ * patch.h - gathers small writes to an image page by page: an image copies and hashes a page for
+ * each write, and stores of a processor come eight bytes at a time.
  */
 #ifndef CORE_PATCH_H
 #define CORE_PATCH_H
@@ -11,7 +10,7 @@
 
 struct patch {
 	struct image *img;
-	bool open; /* `bytes` is what the page is to be */
+	bool open; /* `bytes` is the new content of the page */
 	uint64_t page;
 	unsigned char bytes[IMAGE_PAGE];
 };
@@ -23,7 +22,7 @@ static inline void patch_init(struct patch *p, struct image *img)
 }
 
 void patch_write(struct patch *p, uint64_t addr, const void *data, size_t len);
-/* Until then the image may lack what was written. */
+/* Writes the gathered bytes; until then the image may lack them. */
 void patch_finish(struct patch *p);
 
 #endif

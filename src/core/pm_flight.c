@@ -21,7 +21,7 @@ static bool fits_group(const struct pm_group *g, const struct pm_atom *a)
 	return a->addr == g->addr + g->len || a->addr + a->len == g->addr;
 }
 
-/* Finds out which atoms belong together. */
+/* Groups the atoms that belong together. */
 static void make_groups(struct flight_making *m)
 {
 	struct pm_memory *mem = m->mem;
@@ -39,7 +39,7 @@ static void make_groups(struct flight_making *m)
 		uint32_t *current = &f->group_of_cpu.v[a->cpu];
 		struct pm_group *g = *current == PM_NONE ? NULL : &f->groups.v[*current];
 
-		/* While it is at hand, `piece` of a group is the last atom in it. */
+		/* While groups are made, `piece` of a group is its last atom. */
 		const struct pm_atom *last = g ? &mem->atoms.v[g->piece] : NULL;
 		if (g && last->run == a->run && (m->o->eadr || last->due == a->due) &&
 		    fits_group(g, a)) {
@@ -57,7 +57,7 @@ static void make_groups(struct flight_making *m)
 		f->groups.v[i].piece = PM_NONE;
 }
 
-/* There is room for it. */
+/* Adds a piece that begins with an atom; there is room for it. */
 static void new_piece(struct flight_making *m, const struct pm_atom *a)
 {
 	struct pm_flight *f = m->f;
@@ -121,9 +121,9 @@ static void order_members(struct flight_making *m)
 }
 
 /*
- * How a piece can be torn: a single store within a line between its words, anything else between
- * segments. A copy under eADR cannot: its stores are executed one after the other, and to see each
- * of them is what join_min is for.
+ * Cuts a piece into its units: a single store within a line between its words, others between
+ * segments. A copy under eADR is not cut: its stores are executed one after the other, and join_min
+ * is there to see each of them.
  */
 static void cut_piece(struct flight_making *m, struct model_piece *piece,
 		      const struct pm_members *of)
@@ -144,14 +144,14 @@ static void add_need(struct flight_making *m, uint32_t piece, uint32_t other)
 	if (piece == other)
 		return;
 	assert(other < piece);
-	/* Two copies share many segments; once is enough. */
+	/* Two copies share many segments; one entry is enough. */
 	if (f->need.n && vec_last(&f->need).piece == piece && vec_last(&f->need).other == other)
 		return;
 	vec_push(&f->need, (struct pm_need){ piece, other });
 	f->pieces.v[piece].n_needs++;
 }
 
-/* Gives each piece its own, one after the other. */
+/* Gives each piece its part of the list of needs. */
 static void give_needs(struct flight_making *m)
 {
 	struct pm_flight *f = m->f;
@@ -173,7 +173,7 @@ static void give_needs(struct flight_making *m)
 	}
 }
 
-/* By R1 a piece needs what comes before it in its segments; by R4, the store before. */
+/* By R1 a piece needs the pieces before it in its segments; by R4, the store before it. */
 static void find_needs(struct flight_making *m)
 {
 	struct pm_memory *mem = m->mem;

@@ -3,8 +3,8 @@
  * pm_flight.h - the stores in flight of persistent memory, as pieces that survive or not. For
  * model_pm.c.
  *
- * The adjacent stores in flight of a run (stores that are one copy) that will become durable by the
- * same fence are one piece, if it is large enough; else each atom is one.
+ * Adjacent stores in flight of a run (stores that are one copy) that will become durable by the
+ * same fence are one piece, if it is large enough; else each atom is a piece.
  */
 #ifndef CORE_PM_FLIGHT_H
 #define CORE_PM_FLIGHT_H
@@ -13,7 +13,7 @@
 #include "core/model.h"
 #include "core/pm_memory.h"
 
-/* Atoms that will be one piece or, if they are too few, one each. */
+/* Atoms that will be one piece or, if they are too small, a piece each. */
 struct pm_group {
 	uint64_t addr, len;
 	uint32_t piece;
@@ -21,8 +21,8 @@ struct pm_group {
 
 /* The atoms of a piece. */
 struct pm_members {
-	uint32_t first, n;	   /* in `order` */
-	const unsigned char *data; /* of all of them; NULL: not put together yet */
+	uint32_t first, n;	   /* a part of `order` */
+	const unsigned char *data; /* the bytes of all; NULL: not put together yet */
 };
 
 /* A piece that needs another. */
@@ -32,10 +32,10 @@ struct pm_need {
 
 struct pm_flight {
 	struct vec_of(struct model_piece) pieces;
-	struct vec_of(struct pm_members) members; /* of each piece */
+	struct vec_of(struct pm_members) members; /* by piece */
 	struct vec_of(uint32_t) order;		  /* atoms by piece */
 	struct vec_of(struct pm_group) groups;
-	struct vec_of(uint32_t) group_of_cpu; /* the one its next atom may belong to */
+	struct vec_of(uint32_t) group_of_cpu; /* the group that its next atom may join */
 	struct vec_of(struct pm_need) need;
 	struct vec_of(uint32_t) needs;
 	struct arena data;
@@ -43,14 +43,14 @@ struct pm_flight {
 
 struct pm_flight_opts {
 	bool eadr;	   /* temporal stores are durable in one order */
-	uint64_t join_min; /* of model_pm_opts */
+	uint64_t join_min; /* see model_pm_opts */
 	uint32_t tear_unit;
 	size_t n_cpus;
 };
 
-/* All pieces of a memory, in the order in which they take effect; valid until it changes. */
+/* Makes all pieces of a memory, in the order in which they take effect; valid until it changes. */
 void pm_flight_make(struct pm_flight *f, struct pm_memory *mem, const struct pm_flight_opts *o);
-/* The bytes of a piece, which are put together when they are first wanted. */
+/* Returns the bytes of a piece, which are put together when they are first asked for. */
 const unsigned char *pm_flight_data(struct pm_flight *f, const struct pm_memory *mem, size_t index);
 void pm_flight_release(struct pm_flight *f);
 

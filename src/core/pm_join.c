@@ -7,7 +7,7 @@ static bool in_one_word(uint64_t from, uint64_t to)
 	return from / PM_ATOMIC == (to - 1) / PM_ATOMIC;
 }
 
-/* Without a place it is unknown whether two stores are one instruction's. */
+/* True if a store may be part of a joined one. Without a place, the instruction is unknown. */
 static bool may_be_part(const struct event *ev)
 {
 	return ev->kind == EV_STORE && ev->pc && ev->len && ev->len < PM_ATOMIC &&
@@ -23,7 +23,7 @@ static void hold(struct pm_join *j, const struct event *ev)
 	j->held.data = j->data;
 }
 
-/* 1 if it is the next part upwards, -1 downwards, 0 if it is none. */
+/* Returns 1 if the event is the next part upwards, -1 downwards, 0 if it is no part. */
 static int continues(const struct pm_join *j, const struct event *ev)
 {
 	const struct event *h = &j->held;
@@ -61,7 +61,7 @@ void pm_join_end(struct pm_join *j)
 	j->held.kind = 0;
 }
 
-/* `rep movsb` loads between its stores. */
+/* True if the held store may stay: `rep movsb` loads between its stores. */
 static bool passes(const struct pm_join *j, const struct event *ev)
 {
 	return ev->kind == EV_LOAD &&

@@ -6,7 +6,7 @@
 
 #include "base/util.h"
 
-enum { HOLES_MIN = 4 }; /* fewer are not worth closing */
+enum { HOLES_MIN = 4 }; /* fewer holes are not closed */
 
 void pm_memory_release(struct pm_memory *mem)
 {

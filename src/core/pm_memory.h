@@ -3,10 +3,10 @@
  * pm_memory.h - the stores in flight of persistent memory, cut at segments into atoms. For
  * model_pm.c, which has the rules.
  *
- * I1: atoms are in the order of the trace. Gone are those that are durable; their places are
- *     closed when they are more than half.
- * I2: the atoms of a segment are a chain from `head` to `tail`. The atoms that no fence is going to
- *     make durable are the last of it, from `plain` on.
+ * I1: atoms are in the order of the trace. Durable atoms are gone; their places are closed when
+ *     they are more than half.
+ * I2: the atoms of a segment are a chain from `head` to `tail`. The atoms that no fence will make
+ *     durable are at its end, from `plain` on.
  */
 #ifndef CORE_PM_MEMORY_H
 #define CORE_PM_MEMORY_H
@@ -18,14 +18,14 @@
 enum { PM_NONE = U64MAP_NONE };
 
 struct pm_atom {
-	uint64_t seq; /* its number; never changes, unlike its place */
+	uint64_t seq; /* its number, which never changes, unlike its place */
 	uint64_t event, addr;
 	const unsigned char *data;
 	uint64_t run;
 	uint32_t len;
-	uint32_t next;	/* in its segment */
-	uint32_t cpu;	/* the index of one */
-	uint32_t due;	/* 1 + index of the CPU whose fence makes it durable; 0: none will */
+	uint32_t next;	/* the next atom in its segment */
+	uint32_t cpu;	/* the index of its CPU */
+	uint32_t due;	/* 1 + index of the CPU whose fence makes it durable; 0: none */
 	uint32_t piece; /* for pm_flight.c: its group, then its piece */
 	bool nt, gone;
 };
@@ -36,7 +36,7 @@ struct pm_segment {
 	uint64_t temporal; /* 1 + seq of the last temporal store; 0: none */
 };
 
-/* A segment, up to and with an atom, becomes durable at a fence. */
+/* A capture: the atoms of a segment up to `seq` become durable at a fence. */
 struct pm_capture {
 	uint64_t segment, seq;
 };
@@ -52,10 +52,10 @@ struct pm_memory {
 };
 
 void pm_memory_release(struct pm_memory *mem);
-/* Makes `to`, which is empty, a copy; its atoms have other places. */
+/* Copies to `to`, which is empty; the atoms get other places. */
 void pm_memory_copy(const struct pm_memory *from, struct pm_memory *to);
 
-/* The segment of a number, or NULL; and one that is made if there is none. */
+/* Returns the segment of a number, or NULL; pm_segment_get() makes it if there is none. */
 static inline struct pm_segment *pm_segment_find(struct pm_memory *mem, uint64_t number)
 {
 	uint32_t i = u64map_get(&mem->segment_of, number);
@@ -74,7 +74,7 @@ static inline struct pm_segment *pm_segment_get(struct pm_memory *mem, uint64_t 
 	return &vec_last(&mem->segments);
 }
 
-/* Puts the atom at an index, which is the last so far, at the end of its segment's chain. */
+/* Puts the atom at index `i`, the last so far, at the end of its segment's chain. */
 static inline void pm_segment_link(struct pm_memory *mem, uint32_t i, struct pm_segment *s)
 {
 	struct pm_atom *a = &mem->atoms.v[i];
@@ -91,8 +91,7 @@ static inline void pm_segment_link(struct pm_memory *mem, uint32_t i, struct pm_
 		s->temporal = a->seq + 1;
 }
 
-/* From now on a fence of this CPU, which has these captures, will make durable what so far none
- * would. */
+/* Captures a segment: the plain atoms become durable with the next fence of this CPU. */
 static inline void pm_segment_capture(struct pm_memory *mem, struct pm_segment *s, uint64_t seq,
 				      uint32_t cpu, struct pm_captures *c)
 {
@@ -108,19 +107,19 @@ static inline void pm_segment_capture(struct pm_memory *mem, struct pm_segment *
 void pm_captures_copy(const struct pm_captures *from, struct pm_captures *to);
 
 /*
- * The bytes that go into the durable image, a page at a time: each write to it costs a hash of the
- * page.
+ * Gathers the bytes that go into the durable image, a page at a time: each write to it costs a hash
+ * of the page.
  */
 struct pm_drain {
 	struct pm_memory *mem;
 	struct image *img;
-	uint64_t addr; /* of the page; UINT64_MAX: none */
+	uint64_t addr; /* the page's address; UINT64_MAX: none */
 	size_t size, from, to;
 	unsigned char data[IMAGE_PAGE];
 };
 
 void pm_drain_begin(struct pm_drain *d, struct pm_memory *mem, struct image *durable);
-/* A segment is durable up to and with an atom; so is what was captured, which is then none. */
+/* Make the atoms of a segment up to `seq` durable; or those of captures, which are emptied. */
 void pm_drain_segment(struct pm_drain *d, struct pm_segment *s, uint64_t seq);
 void pm_drain_captures(struct pm_drain *d, struct pm_captures *c);
 void pm_drain_end(struct pm_drain *d);

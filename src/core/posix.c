@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * posix.c - calls of an application as records; the format is in posix.h.
+ * posix.c - reads and writes the calls of an application as records; the format is in posix.h.
  *
- * X1: posix_encode() gives back byte for byte what posix_decode() accepts.
+ * X1: posix_encode() restores byte for byte each record that posix_decode() accepts.
  */
 #include "core/posix.h"
 
@@ -161,7 +161,7 @@ void posix_to_event(const struct posix_event *p, uint64_t time_ns, struct strbuf
 
 struct input {
 	const unsigned char *at, *end;
-	const char *wrong; /* the first thing that is */
+	const char *wrong; /* the first wrong thing */
 };
 
 static void fail(struct input *in, const char *why)

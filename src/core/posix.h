@@ -4,8 +4,8 @@
  *
  * An EV_POSIX event is one call as the recording mount saw it: which operation, on which inodes and
  * names, by whom, with what result, and for a write its data. Events stand in the order in which
- * the calls took effect; a call that failed is there too. Objects are inode numbers, because names
- * change; names are there for people, and because entries are what a directory holds.
+ * the calls took effect; failed calls are included. Objects are inode numbers, because names
+ * change; names are kept for people, and because a directory consists of them.
  *
  * In the trace file the event's data is a record:
  *
@@ -20,9 +20,9 @@
  *			 which the length counts (0: none)
  *	varint + bytes   payload
  *
- * with varints of 7 bits a byte, the lowest first, and no longer than they need to be. Nothing
- * follows. The result is the event's own, and so is the time; its other fields are 0. The numbers
- * of operations are part of the format: new ones go to the end.
+ * with varints of 7 bits a byte, the lowest first, and in their shortest form. Nothing follows. The
+ * result and the time are those of the event, whose other fields are 0. The numbers of operations
+ * are part of the format: new ones go to the end.
  */
 #ifndef CORE_POSIX_H
 #define CORE_POSIX_H
@@ -42,7 +42,7 @@ enum posix_op {
 	POSIX_GETXATTR,
 	POSIX_ACCESS,
 	POSIX_RELEASE, /* the last descriptor of an open was closed */
-	POSIX_FLUSH,   /* one was closed */
+	POSIX_FLUSH,   /* a descriptor was closed */
 
 	/* these change something */
 	POSIX_CREATE,
@@ -69,7 +69,7 @@ enum posix_op {
 	POSIX_FDATASYNC,
 	POSIX_FSYNCDIR,
 	POSIX_SYNCFS,
-	POSIX_MSYNC, /* where it can be told from fsync */
+	POSIX_MSYNC, /* if it can be distinguished from fsync */
 
 	POSIX_OP_END
 };
@@ -80,10 +80,10 @@ enum {
 
 enum posix_flag {
 	POSIX_DIRECT = 1 << 0, /* O_DIRECT */
-	POSIX_SYNC = 1 << 1,   /* O_SYNC; durable when it returns */
+	POSIX_SYNC = 1 << 1,   /* O_SYNC; durable when the call returns */
 	POSIX_DSYNC = 1 << 2,  /* O_DSYNC */
 	POSIX_APPEND = 1 << 3,
-	POSIX_PAGE = 1 << 4, /* written back by the kernel: stores to a mapped file */
+	POSIX_PAGE = 1 << 4, /* pages of a mapped file, written back by the kernel */
 	POSIX_FLAGS_ALL = (1 << 5) - 1,
 };
 
@@ -92,13 +92,13 @@ struct posix_event {
 	uint32_t flags;
 	uint32_t pid, tid, uid, gid;
 	uint64_t ino;	      /* the object of the call; for a creation, the new file */
-	uint64_t dir, dir2;   /* where `name` and `name2` are */
+	uint64_t dir, dir2;   /* the directories of `name` and `name2` */
 	uint64_t ino2;	      /* the object that was replaced, removed or copied from */
 	uint64_t offset, len; /* bytes; of truncate, the size in `offset`; of chown, user and group
 				 (UINT32_MAX: as it is) */
 	uint32_t arg;	      /* mode (of what was made or chowned: after the call), open flags,
 				 fallocate mode, rename flags */
-	uint64_t number;      /* of the operation in its mount, from 1 */
+	uint64_t number;      /* the operation's number in its mount, from 1 */
 	uint64_t duration_ns;
 	int64_t result;		  /* the call's result, or -errno; up to 2^31 - 1 in an event */
 	const char *name, *name2; /* borrowed; NULL: none */
@@ -108,20 +108,20 @@ struct posix_event {
 
 /* "write", "fsync", ...; the names that LazyFS and our commands use. */
 const char *posix_op_name(enum posix_op op);
-/* POSIX_OP_END if there is none of this name. */
+/* Returns POSIX_OP_END if there is no operation of this name. */
 enum posix_op posix_op_find(const char *name);
 bool posix_op_changes(enum posix_op op);
 bool posix_op_persists(enum posix_op op);
 
-/* The record, appended to `out`. Names must be shorter than POSIX_NAME_MAX. */
+/* Appends the record to `out`. Names must be shorter than POSIX_NAME_MAX. */
 void posix_encode(const struct posix_event *p, struct strbuf *out);
-/* The whole event. `buf` is cleared, and holds its data as long as the event is used. */
+/* Makes the whole event. `buf` is cleared, and holds the data: it must outlive the event. */
 void posix_to_event(const struct posix_event *p, uint64_t time_ns, struct strbuf *buf,
 		    struct event *out);
-/* Borrows from the event. -EINVAL for a record that cannot be; nothing is assumed of it. */
+/* Borrows from the event. Returns -EINVAL for a wrong record; nothing is assumed of its content. */
 int posix_decode(const struct event *ev, struct posix_event *out, struct err *err) must_check;
 
-/* "sync", "direct", ...; NULL if it is none. */
+/* "sync", "direct", ...; NULL if there is no such flag. */
 const char *posix_flag_name(uint32_t flag);
 /* The name of `arg` for this operation: "mode", "flags"; NULL: none. */
 const char *posix_arg_name(enum posix_op op);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ranges.c - an interval tree: a treap, ordered by where ranges begin and then by number, that
- * knows of each subtree where the last of its ranges ends.
+ * ranges.c - an interval tree: a treap, ordered by the begin of ranges and then by number; each
+ * node knows the highest end of a range in its subtree.
  *
  * R1: a node stands after all nodes of its left subtree and before those of its right one.
- * R2: no node has a higher priority than its parent. Priorities come from the numbers, so that
- *     the shape depends on what is in the tree and not on how it came there.
+ * R2: no node has a higher priority than its parent. Priorities come from the numbers, so that the
+ *     shape depends on the content of the tree alone, not on its history.
  * R3: to_max is the largest `to` of a node and all below it.
  */
 #include "core/ranges.h"
@@ -67,7 +67,7 @@ static bool before(const struct ranges_node *n, uint64_t from, uint64_t id)
 	return n->from < from || (n->from == from && n->id < id);
 }
 
-/* Cuts a tree into what stands before a place and what does not. */
+/* Cuts a tree into the nodes before a place and the others. */
 static void split(struct ranges *r, uint32_t tree, uint64_t from, uint64_t id, uint32_t *left,
 		  uint32_t *right)
 {

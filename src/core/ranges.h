@@ -2,9 +2,9 @@
 /*
  * ranges.h - ranges of bytes, each with a number, and which of them overlap another one.
  *
- * Adding and taking away cost the logarithm of how many there are; a search that and what it finds.
- * Any number of ranges may overlap or be equal; the numbers must differ. A search finds ranges in
- * ascending order of where they begin.
+ * Adding and removing take time logarithmic in the number of ranges; so does a search, for each
+ * range that it finds. Any number of ranges may overlap or be equal; the numbers must differ. A
+ * search finds ranges in ascending order of their begin.
  */
 #ifndef CORE_RANGES_H
 #define CORE_RANGES_H
@@ -14,7 +14,7 @@
 struct ranges_node {
 	uint64_t from, to; /* [from, to) */
 	uint64_t id;
-	uint64_t to_max;      /* of all nodes below and of this one */
+	uint64_t to_max;      /* the highest `to` of this node and all below */
 	uint32_t left, right; /* indices; 0: none */
 };
 
@@ -23,7 +23,7 @@ struct ranges {
 	uint32_t root;				 /* 0: empty */
 	uint32_t free;				 /* the first of a list through `left` */
 	uint64_t n;
-	uint64_t steps; /* nodes looked at so far, for tests of what things cost */
+	uint64_t steps; /* nodes visited so far, for tests of the cost */
 };
 
 #define RANGES_INIT                                                                                \

@@ -81,7 +81,7 @@ ssize_t source_read(struct source *s, void *data, size_t len, struct err *err)
 
 	if (done < len && s->fd >= 0) {
 		size_t left = len - done;
-		bool large = left >= READ_AHEAD; /* no use in copying it twice */
+		bool large = left >= READ_AHEAD; /* a large read is not copied twice */
 		ssize_t n =
 			io_read_full(s->fd, large ? to + done : s->buf, large ? left : READ_AHEAD);
 

@@ -4,8 +4,8 @@
  *
  * T1: the number of an event is its place; events are only ever added at the end.
  * T2: an event's data lives as long as the trace and never moves.
- * T3: in a trace that passed trace_validate(), a completion refers to an earlier request that
- *     nothing else completes, and no range leaves the device.
+ * T3: in a trace that passed trace_validate(), a completion refers to an earlier request that no
+ *     other event completes, and no range leaves the device.
  * T4: `stacks` has the numbers of the events that are stacks, in their order, and no other.
  *
  * Not thread-safe; a trace has one owner.
@@ -142,11 +142,11 @@ bool event_is_request(enum event_kind kind)
 
 /* The rules for the fields of an event, by its kind. */
 enum rule {
-	RULE_RANGE = 1 << 0, /* addr and a length that is not 0, inside the device */
+	RULE_RANGE = 1 << 0, /* addr and len are a range in the device; len is not 0 */
 	RULE_EMPTY = 1 << 1, /* no length */
 	RULE_OP = 1 << 2,    /* ref is an operation */
 	RULE_REF = 1 << 3,   /* ref is an earlier request that is not complete yet */
-	RULE_LINE = 1 << 4,  /* addr is that of a cache line */
+	RULE_LINE = 1 << 4,  /* addr is the address of a cache line */
 	RULE_POSIX = 1 << 5, /* data is a record of an application's call */
 	RULE_STACK = 1 << 6, /* data is addresses, and ref the next number */
 };

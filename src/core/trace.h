@@ -13,19 +13,19 @@
 #include "base/vec.h"
 #include "core/event.h"
 
-/* Bounds on what comes from outside, so that tables by operation, CPU or sector stay small. */
+/* Bounds on input from outside, so that tables by operation, CPU or sector stay small. */
 enum {
 	TRACE_OP_MAX = 1 << 24,	    /* operations are numbered below this */
-	TRACE_CPU_MAX = 1 << 23,    /* CPUs and threads as well */
+	TRACE_CPU_MAX = 1 << 23,    /* CPUs and threads are numbered below this */
 	TRACE_SECTOR_MAX = 1 << 20, /* bytes of the largest sector */
 	TRACE_TARGET_SIZE = 64,	    /* bytes of the target's description, NUL included */
 };
 
 struct trace_info {
-	uint64_t size;	      /* bytes of the device or region; 0 if unknown */
-	uint32_t sector_size; /* bytes written atomically; the default tear unit */
-	bool completions;     /* EV_COMPLETE tells when requests really ended */
-	bool places;	      /* events may have pc and stack; trace_append() sees to it */
+	uint64_t size;			/* bytes of the device or region; 0 if unknown */
+	uint32_t sector_size;		/* bytes written atomically; the default tear unit */
+	bool completions;		/* EV_COMPLETE tells when requests ended, as observed */
+	bool places;			/* events may have pc and stack; trace_append() sets it */
 	char target[TRACE_TARGET_SIZE]; /* name of what was recorded, for a person */
 };
 
@@ -36,8 +36,8 @@ struct trace {
 		uint64_t) stacks; /* the event of each EV_STACK; that of stack 1 comes first */
 	struct arena data;
 	/*
-	 * The machine that made it, whose kernel has names for its places: a number that means
-	 * something to this process only. 0: it is not known, as of a trace from a file.
+	 * The machine that made the trace, whose kernel has names for its places: a number that
+	 * means something to this process only. 0: not known, as for a trace from a file.
 	 */
 	uint64_t machine;
 };
@@ -45,7 +45,7 @@ struct trace {
 void trace_init(struct trace *t); /* no events, sectors of 512 bytes */
 void trace_release(struct trace *t);
 #define auto_trace __attribute__((cleanup(trace_release))) struct trace
-void trace_clear(struct trace *t); /* no events, and of no machine; info stays */
+void trace_clear(struct trace *t); /* removes the events and the machine; info stays */
 
 /*
  * Appends a copy of the event and its data. Returns its number. The copy of a text is followed by
@@ -53,7 +53,7 @@ void trace_clear(struct trace *t); /* no events, and of no machine; info stays *
  */
 uint64_t trace_append(struct trace *t, const struct event *ev);
 
-/* The usual events, spelled short. */
+/* Append the usual events. */
 uint64_t trace_write(struct trace *t, uint64_t addr, const void *data, size_t len, uint32_t flags);
 uint64_t trace_flush(struct trace *t);
 void trace_complete(struct trace *t, uint64_t ref, int result);
@@ -61,27 +61,27 @@ void trace_text(struct trace *t, const char *text);
 void trace_op_begin(struct trace *t, uint64_t op, const char *text);
 void trace_op_end(struct trace *t, uint64_t op, int result);
 void trace_persist(struct trace *t, uint64_t op);
-/* A call stack, inner frame first, of at most EVENT_FRAMES_MAX. Returns its number. */
+/* Adds a call stack of at most EVENT_FRAMES_MAX frames, inner frame first. Returns its number. */
 uint32_t trace_add_stack(struct trace *t, const uint64_t *frames, size_t n);
-/* How many frames a stack has, up to EVENT_FRAMES_MAX of which are put there; 0: no such stack. */
+/* Copies the frames of a stack. Returns their number; 0: no such stack. */
 size_t trace_stack(const struct trace *t, uint32_t number, uint64_t frames[EVENT_FRAMES_MAX]);
 
 /* Whether EV_COMPLETE may refer to an event of this kind. */
 bool event_is_request(enum event_kind kind);
 
 /*
- * Checks what a trace from outside could get wrong: kinds, flags, lengths, references that point
- * forward or to no request, addresses outside the device. Says which event.
+ * Checks all that can be wrong in a trace from outside: kinds, flags, lengths, references that
+ * point forward or to no request, addresses outside the device. The message names the event.
  */
 int trace_validate(const struct trace *t, struct err *err) must_check;
 
 /*
- * Checks an event at a time, for callers that never hold the whole trace. Remembers a byte for
- * each event. An event that is refused is not remembered.
+ * Checks one event at a time, for callers that never hold the whole trace. The check remembers a
+ * byte for each event that it did not refuse.
  */
 struct trace_check {
 	struct vec_of(unsigned char) seen;
-	uint32_t stacks; /* how many went by */
+	uint32_t stacks; /* the number of stacks so far */
 };
 
 #define TRACE_CHECK_INIT                                                                           \

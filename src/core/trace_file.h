@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace_file.h - traces on disk: written as they are recorded, read with suspicion.
+ * trace_file.h - trace files: written while a trace is recorded, and validated when they are read.
  *
  * The format is described byte by byte at the top of trace_format.h.
  */
@@ -16,7 +16,7 @@ enum {
 	TRACE_FILE_CHECKSUM = 8,	 /* bytes at the end of the header and of each frame */
 	TRACE_FRAME_HEADER = 24,	 /* bytes of a frame before its payload */
 	TRACE_RECORD = 48,		 /* bytes of an event before its data */
-	TRACE_PLACE = 16,		 /* more of them if trace_info.places */
+	TRACE_PLACE = 16,		 /* further bytes of an event if trace_info.places */
 	TRACE_FRAME_TARGET = 256 * 1024, /* a frame is written once it holds this much */
 	TRACE_FRAME_RAW_MAX = TRACE_FRAME_TARGET + TRACE_RECORD + TRACE_PLACE + EVENT_DATA_MAX,
 };
@@ -30,25 +30,25 @@ enum {
 /* ---- writing ---- */
 
 /*
- * Writes to the final path as the events come. After a crash of ours the file is readable up to
- * the last frame that was written whole. Once a call failed, all later ones fail.
+ * Writes to the final path as the events come. If this process crashes, the file is readable up to
+ * the last frame that was written whole. After a failed call, all later ones fail.
  */
 struct trace_writer;
 
 int trace_writer_open(const char *path, const struct trace_info *info, struct trace_writer **out,
 		      struct err *err) must_check;
-/* Refuses an event that would make the trace invalid, and stays usable then. */
+/* Refuses an event that would make the trace invalid; the writer stays usable. */
 int trace_writer_append(struct trace_writer *w, const struct event *ev, struct err *err) must_check;
-/* Writes the frame at hand, however small: what was appended so far survives us. */
+/* Writes the current frame, however small, so that its events survive this process. */
 int trace_writer_flush(struct trace_writer *w, struct err *err) must_check;
 /* Marks the trace as complete and closes it. Frees the writer, also on failure. */
 int trace_writer_close(struct trace_writer *w, struct err *err) must_check;
-/* Gives up: the file stays, and says that it was cut off. NULL is fine. */
+/* Gives up: the file stays, without an end frame. NULL is fine. */
 void trace_writer_free(struct trace_writer *w);
 
 /* Writes a whole trace; the file appears when it is complete. "-" is standard output. */
 int trace_save(const char *path, const struct trace *t, struct err *err) must_check;
-/* The same for the file NAME below DIR; see base/below.h. */
+/* trace_save() for the file NAME below DIR; see base/below.h. */
 int trace_save_below(const char *dir, const char *name, const struct trace *t, struct err *err)
 	must_check;
 
@@ -56,16 +56,16 @@ int trace_save_below(const char *dir, const char *name, const struct trace *t, s
 
 struct trace_damage {
 	bool found;
-	bool cut_off;	 /* the file just ends too early, as after a crash of the recorder */
-	uint64_t frame;	 /* which frame, from 0 */
-	uint64_t offset; /* where it begins in the file */
+	bool cut_off;	 /* the file only ends too early, as after a crash of the recorder */
+	uint64_t frame;	 /* the number of the frame, from 0 */
+	uint64_t offset; /* where the frame begins in the file */
 	uint64_t events; /* events before the damage, which are good */
 	char text[512];	 /* one sentence that says all of this */
 };
 
 /*
- * Hands out one event after the other, and holds no more than a frame of them (and a byte for each
- * that went by), however long the trace is.
+ * Gives one event after the other, and holds only one frame in memory (and a byte for each earlier
+ * event), however long the trace is.
  */
 struct trace_reader;
 
@@ -82,8 +82,8 @@ static inline void cleanup_trace_reader(struct trace_reader **r)
 
 const struct trace_info *trace_reader_info(const struct trace_reader *r);
 /*
- * 1 and an event whose data is valid until the next call; 0 at the end or at the first damage,
- * see trace_reader_damage(); or -errno.
+ * Returns 1 and an event whose data is valid until the next call; 0 at the end or at the first
+ * damage, see trace_reader_damage(); or -errno.
  */
 int trace_reader_next(struct trace_reader *r, struct event *ev, struct err *err) must_check;
 const struct trace_damage *trace_reader_damage(const struct trace_reader *r);
@@ -95,10 +95,10 @@ const struct trace_damage *trace_reader_damage(const struct trace_reader *r);
  */
 int trace_load(const char *path, struct trace *out, struct trace_damage *damage, struct err *err)
 	must_check;
-/* The same with a limit of the caller's. */
+/* trace_load() with the caller's limit. */
 int trace_load_limited(const char *path, uint64_t limit, struct trace *out,
 		       struct trace_damage *damage, struct err *err) must_check;
-/* Of the file NAME below DIR; damage is a failure. */
+/* trace_load() for the file NAME below DIR; damage is a failure. */
 int trace_load_below(const char *dir, const char *name, struct trace *out, struct err *err)
 	must_check;
 int trace_load_bytes(const void *data, size_t len, struct trace *out, struct trace_damage *damage,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace_format.h - the format of the file a trace is kept in. Private to trace_reader.c and
- * trace_writer.c; others include trace_file.h, where the sizes are.
+ * trace_format.h - the format of a trace file. Private to trace_reader.c and trace_writer.c; others
+ * include trace_file.h, where the sizes are.
  *
- * All numbers are little-endian. A checksum is XXH3-64 of everything in the same header or frame
- * that stands before it.
+ * All numbers are little-endian. A checksum is XXH3-64 of all bytes before it in the same header or
+ * frame.
  *
  *	header				104 bytes, once
  *	  0   8  magic			8a 4f 55 54 41 47 45 0a ("\x8aOUTAGE\n")
@@ -56,7 +56,7 @@ static const unsigned char file_magic[8] = "\x8aOUTAGE\n";
 static const unsigned char frame_magic[4] = { 'E', 'V', 'T', 'S' };
 static const unsigned char end_magic[4] = { 'T', 'E', 'N', 'D' };
 
-/* Flags of the header. A program that does not know one refuses the file. */
+/* Flags of the header. A program that does not know a flag refuses the file. */
 enum {
 	HEADER_COMPLETIONS = 1 << 0,
 	HEADER_PLACES = 1 << 1,

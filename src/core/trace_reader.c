@@ -2,9 +2,9 @@
 /*
  * trace_reader.c - reads traces from files, whose format is in trace_format.h.
  *
- * F3: the reader believes no length before it has compared it with a limit of this format, and
- *     no payload before its checksum.
- * F4: a file without an end frame is cut off, and is said to be.
+ * F3: the reader uses no length before it has compared it with a limit of this format, and no
+ *     payload before it has checked the checksum.
+ * F4: a file without an end frame is reported as cut off.
  * F6: `left` events of the frame begin at `at`; the last of them ends where the frame ends.
  *
  * Not thread-safe; a reader has one owner.
@@ -26,10 +26,10 @@ struct trace_reader {
 	struct trace_info info;
 	struct trace_check check;
 	struct trace_damage damage;
-	struct strbuf file; /* the frame at hand as it is in the file */
+	struct strbuf file; /* the current frame as it is in the file */
 	struct strbuf raw;  /* its payload, unpacked */
-	size_t at;	    /* where the next event begins in it */
-	uint32_t left;	    /* events of the frame that were not handed out yet */
+	size_t at;	    /* where the next event begins in `raw` */
+	uint32_t left;	    /* events of the frame that were not given out yet */
 	uint64_t frame;	    /* number of the next frame */
 	bool done;
 	ZSTD_DCtx *zstd;
@@ -42,7 +42,7 @@ struct frame_head {
 	uint64_t first;
 };
 
-/* Ends the reading: says where, why, and how much was good. Returns 0, as there is no event. */
+/* Ends the reading, and describes the damage. Returns 0, as there is no event. */
 static int printf_like(3, 4) damaged(struct trace_reader *r, bool cut_off, const char *why, ...)
 {
 	struct trace_damage *d = &r->damage;
@@ -81,7 +81,7 @@ static int read_header(struct trace_reader *r, struct err *err)
 		return (int)n;
 	if ((size_t)n < sizeof(file_magic) || memcmp(h, file_magic, sizeof(file_magic)) != 0)
 		return err_set(err, -EINVAL, "%s is not a trace", name);
-	/* The version comes first: another one may have another header. */
+	/* The version is checked first: another one may have another header. */
 	if (n >= 12 && get_le32(h + 8) != TRACE_FILE_VERSION)
 		return err_set(err, -EINVAL,
 			       "%s is a trace of version %" PRIu32
@@ -106,7 +106,7 @@ static int read_header(struct trace_reader *r, struct err *err)
 	return 0;
 }
 
-/* Takes over the source. */
+/* Takes ownership of the source. */
 static int reader_new(struct source *src, struct trace_reader **out, struct err *err)
 {
 	struct trace_reader *r = xmalloc(sizeof(*r));
@@ -130,7 +130,7 @@ int trace_reader_open(const char *path, struct trace_reader **out, struct err *e
 	return rc ? rc : reader_new(&src, out, err);
 }
 
-/* The file NAME below DIR, where no link is followed; see base/below.h. */
+/* Opens the file NAME below DIR, where no link is followed; see base/below.h. */
 static int trace_reader_open_below(const char *dir, const char *name, struct trace_reader **out,
 				   struct err *err)
 {
@@ -171,7 +171,7 @@ const struct trace_damage *trace_reader_damage(const struct trace_reader *r)
 	return &r->damage;
 }
 
-/* Appends `len` bytes to r->file. 1; 0 if the file ends before (damage); or -errno. */
+/* Appends `len` bytes to r->file. Returns 1; 0 if the file ends before (damage); or -errno. */
 static int read_part(struct trace_reader *r, size_t len, struct err *err)
 {
 	ssize_t n = source_read(&r->src, strbuf_grow(&r->file, len), len, err);
@@ -186,7 +186,7 @@ static int read_part(struct trace_reader *r, size_t len, struct err *err)
 	return damaged(r, true, "the file ends within the frame");
 }
 
-/* 1 if the header in r->file is within all limits, else 0 (damage). */
+/* Returns 1 if the header in r->file is within all limits, else 0 (damage). */
 static int parse_frame(struct trace_reader *r, struct frame_head *f)
 {
 	const unsigned char *h = (const unsigned char *)r->file.buf;
@@ -211,7 +211,7 @@ static int parse_frame(struct trace_reader *r, struct frame_head *f)
 	return 1;
 }
 
-/* 1 if r->raw now holds the payload, else 0 (damage). */
+/* Unpacks the payload into r->raw. Returns 1, or 0 for damage. */
 static int unpack(struct trace_reader *r, const struct frame_head *f)
 {
 	const char *payload = r->file.buf + TRACE_FRAME_HEADER;
@@ -234,7 +234,7 @@ static int unpack(struct trace_reader *r, const struct frame_head *f)
 	return 1;
 }
 
-/* Nothing may follow the end: it would be taken for a part of the trace. */
+/* Checks that nothing follows the end frame: readers would take it for a part of the trace. */
 static int check_end(struct trace_reader *r, struct err *err)
 {
 	char byte;
@@ -246,7 +246,7 @@ static int check_end(struct trace_reader *r, struct err *err)
 	return n ? damaged(r, false, "the file goes on after the end frame") : 0;
 }
 
-/* 1 if there is a frame with events; 0 at the end or at damage; or -errno. */
+/* Returns 1 if there is a frame with events; 0 at the end or at damage; or -errno. */
 static int next_frame(struct trace_reader *r, struct err *err)
 {
 	struct frame_head f = { 0 };

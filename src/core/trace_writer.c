@@ -2,12 +2,12 @@
 /*
  * trace_writer.c - writes traces to files, whose format is in trace_format.h.
  *
- * F1: a frame is handed to the kernel in one write, so a crash of ours loses the frame at hand
- *     and no other.
- * F2: the writer lets no event through that the reader would refuse, and no frame: what it asserts
- *     of one is what the reader looks at (trace_reader.c).
- * F5: the events of the frame at hand are the last ones that were appended: `first` and `count` add
- *     up to the number of all.
+ * F1: a frame is handed to the kernel in one write, so a crash of this process loses only the
+ *     current frame.
+ * F2: the writer writes no event and no frame that the reader would refuse: it asserts of a frame
+ *     what the reader checks (trace_reader.c).
+ * F5: the current frame holds the last events that were appended: `first` and `count` add up to the
+ *     number of all.
  *
  * Not thread-safe; a writer has one owner.
  */
@@ -24,7 +24,7 @@
 #include "core/bytes.h"
 #include "core/trace_format.h"
 
-enum { PACK_LEVEL = 1 }; /* a recorder is in a hurry */
+enum { PACK_LEVEL = 1 }; /* the fastest level, as a recorder slows down what it records */
 
 static void add_checksum(struct strbuf *sb)
 {
@@ -37,10 +37,10 @@ struct trace_writer {
 	char *name;
 	struct trace_info info;
 	struct trace_check check;
-	struct strbuf raw; /* the events of the frame at hand */
-	struct strbuf out; /* the frame as it goes to the file */
+	struct strbuf raw; /* the events of the current frame */
+	struct strbuf out; /* the frame as it is written to the file */
 	uint32_t count;	   /* events in `raw` */
-	uint64_t first;	   /* number of the first of them */
+	uint64_t first;	   /* number of the first of these */
 	ZSTD_CCtx *zstd;
 	int failed; /* -errno of the first failed write */
 };
@@ -77,7 +77,7 @@ static int write_header(struct trace_writer *w, struct err *err)
 	return write_out(w, err);
 }
 
-/* Takes `fd` over if `close_fd`, also on failure. */
+/* Takes ownership of `fd` if `close_fd`, also on failure. */
 static int writer_new(int fd, bool close_fd, const char *name, const struct trace_info *info,
 		      struct trace_writer **out, struct err *err)
 {
@@ -134,7 +134,7 @@ static void encode_event(struct strbuf *sb, const struct event *ev, bool places)
 		strbuf_add(sb, ev->data, ev->len);
 }
 
-/* F2: the reader finds its kind and its length where they are, and nothing behind them. */
+/* Asserts F2: the reader finds kind and length of the event, and nothing behind its data. */
 static void check_encoded(const struct trace_writer *w, size_t at, const struct event *ev)
 {
 	const unsigned char *p = (const unsigned char *)w->raw.buf + at;
@@ -160,7 +160,7 @@ int trace_writer_append(struct trace_writer *w, const struct event *ev, struct e
 	return w->raw.len >= TRACE_FRAME_TARGET ? trace_writer_flush(w, err) : 0;
 }
 
-/* Appends `raw` to `out`, packed if that makes it smaller. Returns how long it became. */
+/* Appends `raw` to `out`, packed if that makes it smaller. Returns its length. */
 static uint32_t pack(ZSTD_CCtx *zstd, const struct strbuf *raw, struct strbuf *out)
 {
 	size_t room = ZSTD_compressBound(raw->len);
@@ -246,7 +246,7 @@ void trace_writer_free(struct trace_writer *w)
 	free(w);
 }
 
-/* Takes over the output. */
+/* Writes the whole trace; takes ownership of the output. */
 static int save_output(struct io_output *out, const struct trace *t, struct err *err)
 {
 	struct trace_writer *w = NULL;

@@ -21,7 +21,7 @@ static struct u64map_slot *new_slots(size_t cap)
 
 void u64map_clear(struct u64map *m)
 {
-	/* Clearing a large table for few keys, again and again, would cost more than they do. */
+	/* Repeatedly clearing a large table for few keys would cost more than the keys do. */
 	if (m->cap > CAP_MIN && m->n < m->cap / 8)
 		u64map_release(m);
 	for (size_t i = 0; m->n && i < m->cap; i++)
@@ -29,7 +29,7 @@ void u64map_clear(struct u64map *m)
 	m->n = 0;
 }
 
-/* Where a key is, or the free place where it belongs. There is always a free one. */
+/* Returns the place of a key, or the free place where it belongs. There is always a free place. */
 static struct u64map_slot *find(struct u64map_slot *slots, size_t cap, uint64_t key)
 {
 	uint64_t h = key * 0x9e3779b97f4a7c15u;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * u64map.h - from numbers to indices. Open addressing with linear probing; nothing is taken out but
- * everything. Any key will do, also one that an adversary chose: that costs time, never memory.
+ * u64map.h - a map from numbers to indices. The table uses open addressing with linear probing;
+ * keys cannot be removed one by one. Keys that an adversary chooses cost time, never memory.
  */
 #ifndef CORE_U64MAP_H
 #define CORE_U64MAP_H
@@ -24,8 +24,8 @@ struct u64map {
 	}
 
 void u64map_release(struct u64map *m);
-void u64map_clear(struct u64map *m); /* keeps the memory, unless it was much more than needed */
-/* U64MAP_NONE if it is not there. */
+void u64map_clear(struct u64map *m); /* keeps the memory, unless that was much more than needed */
+/* Returns U64MAP_NONE if the key is not there. */
 uint32_t u64map_get(const struct u64map *m, uint64_t key);
 /* The key must not be there yet; the value is not U64MAP_NONE. */
 void u64map_add(struct u64map *m, uint64_t key, uint32_t value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * session.c - makes and mounts a FUSE session, and changes its first request and answer on the way.
+ * session.c - makes and mounts a FUSE session, and changes its first request and answer.
  */
 #include "fuse/session.h"
 
@@ -16,14 +16,14 @@
 #include "base/proc.h"
 #include "base/util.h"
 
-/* ---- what libfuse says ---- */
+/* ---- messages of libfuse ---- */
 
 static char last_words[256];
 static bool unfinished;
 
 static void keep_words(enum fuse_log_level level, const char *fmt, va_list ap)
 {
-	/* A sentence may come in pieces; the last of them ends with the line. */
+	/* A sentence may come in pieces; the last piece ends with the line. */
 	size_t len = unfinished ? strlen(last_words) : 0;
 
 	(void)level;
@@ -52,7 +52,7 @@ static ssize_t receive(int fd, void *buf, size_t len, void *data)
 	const struct fuse_init_in *in = (const void *)(h + 1);
 
 	if (!s->init_seen && n >= (ssize_t)(sizeof(*h) + 16) && h->opcode == FUSE_INIT) {
-		s->init_seen = true; /* there is one thread yet */
+		s->init_seen = true; /* there is only one thread so far */
 		s->init_unique = h->unique;
 		s->killpriv = in->flags & FUSE_HANDLE_KILLPRIV_V2;
 	}
@@ -82,8 +82,9 @@ static ssize_t move(int in, off_t *in_off, int out, off_t *out_off, size_t len, 
 }
 
 /*
- * Later versions of libfuse say themselves what is said here in the first answer. The number of a
- * request is used again only after some 2^63 others, so no other answer is taken for the first one.
+ * Sees requests and answers, to change the first answer; later versions of libfuse need no change.
+ * The number of a request is used again only after some 2^63 others, so no other answer is taken
+ * for the first one.
  */
 static void take_over_io(struct session *s)
 {
@@ -113,8 +114,9 @@ bool session_take_killpriv(struct session *s, struct fuse_conn_info *conn)
 /* ---- life ---- */
 
 /*
- * A signal to our process group (by a terminal, timeout(1)) must not end fusermount3 between
- * mounting and telling us: the mount would be left behind. The child inherits the blocked signals.
+ * Mounts with signals blocked: a signal to our process group (by a terminal, timeout(1)) must not
+ * end fusermount3 between mounting and telling us, which would leave the mount behind. The child
+ * inherits the blocked signals.
  */
 static int mount_undisturbed(struct fuse_session *se, const char *dir)
 {
@@ -132,7 +134,7 @@ static int mount_undisturbed(struct fuse_session *se, const char *dir)
 }
 
 /*
- * For a user, fusermount3 mounts; it writes to standard error what it does not like.
+ * Explains a failed mount. For a user, fusermount3 mounts, and writes its reasons to standard error.
  */
 static int cannot_mount(const char *dir, struct err *err)
 {
@@ -165,7 +167,7 @@ int session_open(struct session *s, struct fuse_args *args, const struct fuse_lo
 	s->se = fuse_session_new(args, ops, sizeof(*ops), s);
 	if (!s->se)
 		return err_set(err, -EINVAL, "cannot start a FUSE session: %s", last_words);
-	/* Before there is anything to unmount. */
+	/* Before the mount, so that a signal leaves nothing mounted. */
 	if (fuse_set_signal_handlers(s->se))
 		return err_set(err, -EIO, "cannot catch signals: %s", last_words);
 	s->signals = true;

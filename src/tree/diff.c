@@ -2,13 +2,13 @@
 /*
  * diff.c - the difference of two trees, in words.
  *
- * Both trees are walked side by side in order of path. Which names are the same file is compared
- * over the names that both trees have: each name's leader is the first such name of its file, and
- * the leaders must agree. So a name that is missing is one difference, not one for each of its
- * links, and a file of which only one name is left is not blamed for it.
+ * Both trees are walked side by side in order of path. Hard links are compared over the names that
+ * both trees have: each name's leader is the first such name of its file, and the leaders must
+ * agree. So a missing name is one difference, not one for each of its links, and a file that has
+ * lost all names but one has no difference itself.
  *
- * The tree_has_*() functions (T4 in tree.c) decide what is compared, so that a difference is found
- * iff the hashes differ.
+ * The tree_has_*() functions (T4 in tree.c) decide which fields are compared, so that a difference
+ * is found iff the hashes differ.
  */
 #include "tree/tree_impl.h"
 
@@ -169,7 +169,7 @@ static void add_leader(struct differ *d, struct strbuf *sb, size_t leader, size_
 	add_path(sb, d->expected->entries.v[leader - 1].path);
 }
 
-/* Every pair of entries passes here, in order, so that the leaders become known. */
+/* Compares the leaders of a pair. Called for every pair, in order, so that leaders become known. */
 static void diff_links(struct differ *d, struct pair p, bool compare)
 {
 	size_t self = (size_t)(p.e - d->expected->entries.v) + 1;
@@ -221,7 +221,7 @@ static void diff_kept_content(struct differ *d, struct pair p)
 	size_t at = first_difference(e, s, common), end = at;
 
 	if (at == common)
-		return; /* the size has said it all */
+		return; /* the difference in size is enough */
 	while (end < common && e[end] != s[end])
 		end++;
 	struct strbuf *sb = begin(d, p);
@@ -273,7 +273,7 @@ static void diff_values(struct differ *d, struct pair p)
 	}
 }
 
-/* One attribute: `e` or `s` is NULL if that entry does not have it. */
+/* Compares one attribute: `e` or `s` is NULL if that entry does not have it. */
 static void diff_xattr(struct differ *d, struct pair p, const struct tree_xattr *e,
 		       const struct tree_xattr *s)
 {
@@ -369,7 +369,7 @@ static void diff_pair(struct differ *d, struct pair p)
 	diff_readable(d, p);
 }
 
-/* Entries below a directory that could not be read may still be there. */
+/* True for entries below a directory: if it could not be read, they may still be there. */
 static bool is_below(const char *path, const struct tree_entry *dir)
 {
 	size_t len = strlen(dir->path);

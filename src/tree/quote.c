@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quote.c - names and bytes as text that a person can read and a program can read back.
+ * quote.c - prints names and bytes as text for people, and parses that text.
  *
  * bytes = part { "+" part }     part = [ count "*" ] string
  *
  * A string with a count is one byte. Printing is canonical: a run of RUN_MIN or more equal bytes
- * gets a count, everything between two runs is one string, no bytes at all are "".
+ * gets a count, the bytes between two runs are one string, and no bytes at all are "".
  */
 #include "tree/tree_impl.h"
 
@@ -103,7 +103,7 @@ static int hex_value(char c)
 	return at ? (int)(at - hex_digits) : -1;
 }
 
-/* Reads what follows a backslash. */
+/* Reads an escape, after its backslash. */
 static int unescape(const char **p, const char *end, unsigned char *out)
 {
 	const char *s = *p;
@@ -159,7 +159,7 @@ static int unquote_string(const char **p, const char *end, size_t limit, struct 
 	return -EINVAL; /* the closing quote is missing */
 }
 
-/* One part with a count: the count was read, the string comes. */
+/* Reads the string of a part whose count was read. */
 static int unquote_run(const char **p, const char *end, uint64_t count, size_t limit,
 		       struct strbuf *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * text.c - a tree as text, and back.
+ * text.c - prints a tree as text, and parses that text.
  *
  *	tree 2 blocks dir-nlink
  *	dir . mode=0755 uid=0 gid=0 nlink=3
@@ -13,18 +13,18 @@
  *	symlink s mode=0777 uid=0 gid=0 nlink=1 size=3 blocks=0 target="foo"
  *	unknown t error=stat:EUCLEAN
  *
- * The first line names the version and the optional fields that are there: blocks, times,
+ * The first line names the version and the optional fields that the text has: blocks, times,
  * dir-size, dir-nlink. Then each entry has a line, in order of path, and each of its attributes a
- * line that starts with a space. Which fields stand in a line follows from what is known of the
- * entry (the tree_has_*() functions), and their order is fixed:
+ * line that starts with a space. The fields of a line follow from the known fields of the entry
+ * (the tree_has_*() functions), and their order is fixed:
  *
  *	type path [error=step:errno] [doubled] mode= uid= gid= [nlink=] [link=] [size=] [blocks=]
  *	[atime= mtime=] [rdev=major:minor] [hash= [data=]] [target=]
  *
  * A path is one word, names and bytes are written as quote.c says. data= repeats the content that
- * the hash stands for, where it is short or was asked for; the reader checks one by the other.
- * Lines may come in any order: reading sorts. Printing what was read gives the same text, if the
- * text was printed to begin with.
+ * the hash stands for, if that is short or was asked for; the reader compares the two. Lines may
+ * come in any order: the reader sorts. If a text was printed by this file, reading and printing it
+ * gives the same text.
  */
 #include "tree/tree_impl.h"
 
@@ -143,7 +143,7 @@ void tree_print(const struct tree *t, const struct tree_opts *opts, unsigned fla
 }
 
 struct text_parser {
-	const char *p, *end; /* of the line at hand */
+	const char *p, *end; /* the rest of the current line */
 	size_t line;
 	unsigned fields;
 	struct tree *t;
@@ -167,7 +167,7 @@ static bool take(struct text_parser *ps, const char *literal)
 	return true;
 }
 
-/* A word that ends where the line or the field does. */
+/* Takes a word that ends with the line or the field. */
 static bool take_word(struct text_parser *ps, const char *word)
 {
 	const char *start = ps->p;
@@ -406,7 +406,7 @@ static int parse_entry(struct text_parser *ps)
 	return 0;
 }
 
-/* The attributes that were collected since the last entry belong to it. */
+/* Gives the collected attributes to the last entry. */
 static int finish_xattrs(struct text_parser *ps)
 {
 	size_t n = ps->xattrs.n;

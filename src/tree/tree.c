@@ -2,10 +2,10 @@
 /*
  * tree.c - the structure of a semantic state, its canonical form and its hash.
  *
- * T1: in a finished tree, entries are in order of tree_path_cmp() and no path is there twice.
+ * T1: in a finished tree, entries are in order of tree_path_cmp() and no path occurs twice.
  * T2: `link` numbers are 1, 2, ... in order of the first name of each file with several names.
- * T3: attributes are in order of name, and no name is there twice.
- * T4: the hash covers exactly what the tree_has_*() functions say is there, and so does the diff.
+ * T3: attributes are in order of name, and no name occurs twice.
+ * T4: the hash and the diff cover exactly the fields for which a tree_has_*() function is true.
  */
 #include "tree/tree_impl.h"
 
@@ -109,8 +109,8 @@ bool tree_has_xattrs(const struct tree_entry *e)
 }
 
 /*
- * The index is no seed: XXH3 mixes that with a few bytes by one exclusive or, so such a page and
- * another one at another place, which differ in two bits, had one hash.
+ * The index is not used as a seed: for short inputs XXH3 mixes the seed with the bytes by one
+ * exclusive or, so two pages at different places that differ in two bits could have the same hash.
  */
 struct hash128 tree_page_hash(uint64_t index, const void *data, size_t len)
 {
@@ -154,7 +154,7 @@ void tree_push(struct tree *t, const struct tree_entry *e)
 {
 	assert(!t->finished);
 	assert(e->type < TREE_TYPE_END && e->step < TREE_STEP_END);
-	assert(!e->error == !e->step); /* a failure has a place, and a place a failure */
+	assert(!e->error == !e->step); /* `step` is set iff `error` is */
 	assert((e->type == TREE_UNKNOWN) == (e->step == TREE_STEP_STAT));
 	assert(!tree_has_target(e) || e->target);
 	assert(e->mode <= 07777 && e->atime.nsec < 1000000000 && e->mtime.nsec < 1000000000);
@@ -207,7 +207,7 @@ int tree_path_cmp(const char *a, const char *b)
 		a++, b++;
 	if (*a == *b)
 		return 0;
-	/* The end of a path, then '/', then every other byte. */
+	/* The end of a path sorts first, then '/', then every other byte. */
 	unsigned x = *a == '/' ? 1u : *a ? (unsigned char)*a + 1u : 0u;
 	unsigned y = *b == '/' ? 1u : *b ? (unsigned char)*b + 1u : 0u;
 	return x < y ? -1 : 1;
@@ -221,7 +221,7 @@ static void sort_entries(struct tree *t)
 	size_t n = t->entries.n, kept = 0;
 	bool sorted = true;
 
-	/* Trees are mostly built in order. */
+	/* Most trees are built in order, and need no sort. */
 	for (size_t i = 1; i < n && sorted; i++)
 		sorted = tree_path_cmp(v[i - 1].path, v[i].path) < 0;
 	if (sorted)
@@ -321,7 +321,7 @@ static void put_attrs(struct strbuf *sb, const struct tree_entry *e, unsigned fi
 	}
 }
 
-/* Every part is either of fixed size or starts with its length, so that no two entries look alike.
+/* Each part has a fixed size or starts with its length, so different entries differ in bytes.
  */
 static void put_entry(struct strbuf *sb, const struct tree_entry *e, unsigned fields)
 {

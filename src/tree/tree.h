@@ -4,14 +4,14 @@
  *
  * A tree is a list of entries in order of path. A tree comes from a real directory (tree_walk),
  * from text (tree_parse), or is built in process (tree_add, then tree_finish). Two finished trees
- * are equal iff a user could not tell them apart, under the options: inode numbers, the order of
- * names in a directory and holes in a file do not count, while names that are the same file do.
+ * are equal iff a user could see no difference, under the options: inode numbers, the order of
+ * names in a directory and holes in a file do not count, but hard links do.
  *
- * An error of the walk is part of the state, not a failure of the walk: an entry that answers EIO
- * after a crash is what a checker has to see.
+ * An error of the walk is part of the state, not a failure of the walk: a checker must see an entry
+ * that answers EIO after a crash.
  *
- * A tree owns everything its entries point to; it is gone with the next tree_clear, tree_walk,
- * tree_parse or tree_release. One tree belongs to one thread.
+ * A tree owns everything that its entries point to, and frees it with the next tree_clear,
+ * tree_walk, tree_parse or tree_release. One tree belongs to one thread.
  */
 #ifndef TREE_TREE_H
 #define TREE_TREE_H
@@ -26,7 +26,7 @@ enum {
 	TREE_DEPTH_MAX = 256,		/* directories below the root; each costs the walk an fd */
 	TREE_ENTRIES_MAX = 1 << 20,	/* entries of one tree */
 	TREE_CONTENT_LIMIT = 1 << 20,	/* bytes kept of a file if the options do not say */
-	TREE_CONTENT_TOTAL = 256 << 20, /* bytes kept of all files; past it only hashes are */
+	TREE_CONTENT_TOTAL = 256 << 20, /* bytes kept of all files; beyond that, only hashes */
 	TREE_PAGE = 4096,		/* the unit of the content hash */
 };
 
@@ -53,16 +53,16 @@ enum tree_type {
 	TREE_TYPE_END
 };
 
-/* Where an entry could not be read, in the order of the walk: the steps before have succeeded. */
+/* The step at which an entry could not be read, in the walk's order: those before succeeded. */
 enum tree_step {
 	TREE_STEP_NONE,
 	TREE_STEP_STAT,	 /* nothing is known but the name */
-	TREE_STEP_MOUNT, /* another file system is mounted here; its type is known, nothing else */
+	TREE_STEP_MOUNT, /* another file system is mounted here; only its type is known */
 	TREE_STEP_LOOP,	 /* a directory that contains itself */
 	TREE_STEP_OPEN,
 	TREE_STEP_READ,
 	TREE_STEP_READLINK,
-	TREE_STEP_READDIR, /* the names that came before the error are there */
+	TREE_STEP_READDIR, /* the names before the error are in the tree */
 	TREE_STEP_LISTXATTR,
 	TREE_STEP_END
 };
@@ -84,29 +84,29 @@ struct tree_entry {
 	uint32_t mode; /* permission bits, with set-id and sticky */
 	uint32_t uid, gid;
 	uint64_t nlink;
-	uint64_t size;	 /* of files, symbolic links, and directories */
+	uint64_t size;	 /* for files, symbolic links, and directories */
 	uint64_t blocks; /* of 512 bytes */
 	struct tree_time atime, mtime;
 	uint32_t rdev_major, rdev_minor; /* TREE_CHAR and TREE_BLOCK */
 
 	/*
-	 * Which names are the same file. tree_add takes (dev, inode), where inode 0 is a file of
-	 * its own; tree_finish sets link: 0, or a number that the names of one file share,
-	 * counted from 1 in order of their first name.
+	 * These tell hard links. tree_add takes (dev, inode), where inode 0 means a file with one
+	 * name; tree_finish sets link: 0, or a number that the names of one file share, counted
+	 * from 1 in order of their first name.
 	 */
 	uint64_t dev, inode;
 	uint32_t link;
 
 	struct hash128 hash; /* tree_content_hash() of a file */
 	const void *content; /* `size` bytes of a file; NULL if not kept, or empty */
-	const char *target;  /* of a symbolic link */
+	const char *target;  /* the target of a symbolic link */
 
 	const struct tree_xattr *xattrs; /* in order of name */
 	size_t n_xattrs;
 
-	int error;	     /* 0, or the errno of what failed */
-	enum tree_step step; /* and what that was */
-	bool doubled;	     /* its directory lists the name more than once */
+	int error;	     /* 0, or the errno of the failed step */
+	enum tree_step step; /* the failed step */
+	bool doubled;	     /* the directory lists the name more than once */
 };
 
 enum tree_field {
@@ -120,14 +120,14 @@ enum tree_field {
 struct tree {
 	struct vec_of(struct tree_entry) entries;
 	/*
-	 * The fields that this tree cannot tell (enum tree_field); not compared, whatever the
-	 * options.
+	 * The fields that this tree does not know (enum tree_field), which are not compared,
+	 * whatever the options.
 	 */
 	unsigned lacks;
 	bool finished;
 	size_t kept; /* bytes of content in the arena */
 	struct arena arena;
-	unsigned char *scratch; /* of the walk, kept for the next one */
+	unsigned char *scratch; /* the walk's buffer, kept for the next walk */
 };
 
 #define TREE_INIT                                                                                  \
@@ -142,30 +142,30 @@ void tree_release(struct tree *t);
 void tree_clear(struct tree *t);
 
 /*
- * Adds a copy of `e` and all it points to; only path and type must be set. A file with content
- * gets its hash from it, and keeps the content if the limits allow; without content, `hash` is
- * taken as it is. `link` is ignored.
+ * Adds a copy of `e` and all it points to; only path and type must be set. If `e` has content, the
+ * hash is computed from that, and the content is kept if the limits allow; without content, `hash`
+ * is copied. `link` is ignored.
  */
 void tree_add(struct tree *t, const struct tree_entry *e, const struct tree_opts *opts);
-/* Sorts, finds the same files, and merges names that were added twice (as doubled). */
+/* Sorts the entries, numbers hard links, and merges names that were added twice (as doubled). */
 void tree_finish(struct tree *t);
 
 /* The entry of a path in a finished tree, or NULL. */
 const struct tree_entry *tree_find(const struct tree *t, const char *path);
-/* In order of path, where '/' comes before any other byte: a directory, then what is in it. */
+/* Compares paths; '/' sorts before any other byte, so a directory precedes its entries. */
 int tree_path_cmp(const char *a, const char *b);
 
 /*
- * The hash of a file's bytes, as if zeros followed for ever: a sum over its pages, in which pages
- * of zeros are nothing. So holes cost nothing, and code that changes a page can keep the sum up to
- * date: subtract the old tree_page_hash, add the new one. `len` is at most TREE_PAGE.
+ * The hash of a file's bytes, as if zeros followed without end: a sum over its pages, to which
+ * pages of zeros add 0. So holes cost no time, and code that changes a page can update the sum:
+ * subtract the old tree_page_hash, add the new one. `len` is at most TREE_PAGE.
  */
 struct hash128 tree_page_hash(uint64_t index, const void *data, size_t len);
 struct hash128 tree_content_hash(const void *data, size_t len);
 
-/* The hash of all that counts under the options. */
+/* The hash of all fields that count under the options. */
 struct hash128 tree_hash(const struct tree *t, const struct tree_opts *opts);
-/* Compares what counts under the options and both trees can say. */
+/* Compares the fields that count under the options and that both trees know. */
 bool tree_equal(const struct tree *a, const struct tree *b, const struct tree_opts *opts);
 
 /*
@@ -182,23 +182,23 @@ int tree_walk(int dirfd, const struct tree_opts *opts, struct tree *out, struct 
 
 /*
  * Canonical text, one line an entry (text.c has the format). Fields that the options leave out, or
- * the tree lacks, are not printed. TREE_TEXT_CONTENT prints all content that was kept rather than
- * only what is short, so that a tree can be handed from one process to another.
+ * the tree lacks, are not printed. TREE_TEXT_CONTENT prints all content that was kept, not only
+ * short content, so that a tree can be passed from one process to another.
  */
 enum tree_text_flags { TREE_TEXT_CONTENT = 1 << 0 };
 void tree_print(const struct tree *t, const struct tree_opts *opts, unsigned flags,
 		struct strbuf *out);
-/* Reads it back; `out` must be initialised, lacks what the text lacks, and is empty on failure. */
+/* Parses that text. `out` must be initialised; fields that the text lacks are in `lacks`. */
 int tree_parse(const char *text, size_t len, struct tree *out, struct err *err) must_check;
 
 enum tree_diff_kind {
 	TREE_DIFF_MISSING,
 	TREE_DIFF_EXTRA,
-	TREE_DIFF_TYPE, /* then only whether it can be read is compared as well */
+	TREE_DIFF_TYPE, /* then nothing else is compared but whether it can be read */
 	TREE_DIFF_MODE,
 	TREE_DIFF_OWNER,
 	TREE_DIFF_NLINK,
-	TREE_DIFF_LINKS, /* which names are the same file */
+	TREE_DIFF_LINKS, /* the hard links */
 	TREE_DIFF_SIZE,
 	TREE_DIFF_CONTENT,
 	TREE_DIFF_TARGET,
@@ -208,7 +208,7 @@ enum tree_diff_kind {
 	TREE_DIFF_XATTR_VALUE,
 	TREE_DIFF_BLOCKS,
 	TREE_DIFF_TIMES,
-	TREE_DIFF_UNREADABLE, /* the entry, or a directory above it; or it is readable again */
+	TREE_DIFF_UNREADABLE, /* the entry, or a directory above; or it is readable again */
 	TREE_DIFF_DOUBLED,
 	TREE_DIFF_KIND_END
 };
@@ -223,7 +223,7 @@ struct tree_difference {
 	const char *words; /* "B/bar: size is 0, was 4096" */
 };
 
-/* Differences in order of path, then of kind, those of attributes by name. Points into both. */
+/* Differences in order of path, then kind, then attribute name. Points into both trees. */
 struct tree_diff {
 	struct vec_of(struct tree_difference) list;
 	struct arena arena;
@@ -232,7 +232,7 @@ struct tree_diff {
 void tree_diff_release(struct tree_diff *d);
 #define auto_tree_diff __attribute__((cleanup(tree_diff_release))) struct tree_diff
 
-/* Replaces what is in `out`. Nothing is found iff tree_equal(). */
+/* Replaces the content of `out`. The list is empty iff tree_equal(). */
 void tree_diff(const struct tree *expected, const struct tree *seen, const struct tree_opts *opts,
 	       struct tree_diff *out);
 

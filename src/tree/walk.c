@@ -8,10 +8,10 @@
  * in the tree's order.
  *
  * W1: only single names are looked up, relative to an open directory and without following a
- *     symbolic link, so the walk cannot leave the directory it was given.
+ *     symbolic link, so the walk cannot leave the given directory.
  * W2: only regular files and directories are opened; a FIFO or a device is never touched.
- * W3: an error of the file system becomes part of the entry. Only our own limits and lack of
- *     descriptors or memory end the walk.
+ * W3: an error of the file system becomes part of the entry. Only our own limits, and a lack of
+ *     descriptors or memory, end the walk.
  */
 #include "tree/tree_impl.h"
 
@@ -33,10 +33,10 @@ struct walk {
 	const struct tree_opts *opts;
 	struct tree *t;
 	struct err *err;
-	struct statx root;			 /* says which mount is ours */
+	struct statx root;			 /* identifies the mount that is walked */
 	struct vec_of(const char *) names;	 /* paths to visit, one stack for all levels */
-	struct vec_of(struct tree_xattr) xattrs; /* of the entry at hand */
-	size_t n_names;				 /* how many there were in all */
+	struct vec_of(struct tree_xattr) xattrs; /* of the current entry */
+	size_t n_names;				 /* the number of names so far */
 	bool proc_checked, proc_missing;
 };
 
@@ -54,7 +54,7 @@ static uint64_t device(uint32_t major_no, uint32_t minor_no)
 	return (uint64_t)major_no << 32 | minor_no;
 }
 
-/* A failed call of the file system under test; of ours, if the process ran out of something. */
+/* Notes a failed call in the entry; if this process lacks descriptors or memory, the walk fails. */
 static int failed(struct walk *w, struct tree_entry *e, enum tree_step step, int error)
 {
 	assert(error > 0);
@@ -122,8 +122,8 @@ static void take_stat(struct tree_entry *e, const struct statx *stx)
 }
 
 /*
- * The mount says it best: a btrfs subvolume and a file of overlayfs have device numbers of their
- * own, yet are on this mount. Old kernels tell only the device.
+ * Compares the mount's id if the kernel tells it: a btrfs subvolume and a file of overlayfs have
+ * device numbers of their own, yet are on this mount. Old kernels tell only the device.
  */
 static bool other_mount(const struct walk *w, const struct statx *stx)
 {
@@ -133,7 +133,7 @@ static bool other_mount(const struct walk *w, const struct statx *stx)
 	       stx->stx_dev_minor != w->root.stx_dev_minor;
 }
 
-/* Reading must not change access times; only the owner and root may ask for that. */
+/* With O_NOATIME, reading does not change access times; only the owner and root may use it. */
 static int open_at(int dirfd, const char *name, int flags)
 {
 	int fault = fault_point("tree.open");
@@ -161,8 +161,8 @@ static ssize_t read_some(int fd, void *data, size_t len, uint64_t off)
 }
 
 /*
- * Content that is kept goes straight to the arena. One byte more is asked for: one call is enough
- * to see that the file is as long as stat says.
+ * Reads content that is kept, straight into the arena. The read asks for one byte more, so one call
+ * is enough to see that the file is as long as stat says.
  */
 static int read_small(struct walk *w, int fd, struct tree_entry *e)
 {
@@ -178,25 +178,25 @@ static int read_small(struct walk *w, int fd, struct tree_entry *e)
 			return failed(w, e, TREE_STEP_READ, ENODATA);
 		done += (size_t)n;
 	} while (done < size);
-	if (done > size) /* there is more than its size */
+	if (done > size) /* the file is longer than its size */
 		return failed(w, e, TREE_STEP_READ, EOVERFLOW);
 	e->hash = tree_content_hash(data, size);
 	e->content = size ? data : NULL;
 	return 0;
 }
 
-/* The start of the page with the next data, or the size if only a hole is left. */
+/* Returns the start of the page with the next data, or the size if only a hole follows. */
 static uint64_t skip_hole(int fd, uint64_t at, const struct tree_entry *e)
 {
 	if (e->blocks >= e->size / 512)
-		return at; /* there are none to skip */
+		return at; /* the file has no holes */
 	off_t data = lseek(fd, (off_t)at, SEEK_DATA);
 	if (data < 0)
 		return errno == ENXIO ? e->size : at;
 	return (uint64_t)data > at ? (uint64_t)data / TREE_PAGE * TREE_PAGE : at;
 }
 
-/* Content that is only hashed passes through the scratch buffer, holes not at all. */
+/* Hashes content through the scratch buffer; holes are skipped. */
 static int read_large(struct walk *w, int fd, struct tree_entry *e)
 {
 	struct hash128 sum = { 0 };
@@ -221,7 +221,7 @@ static int read_large(struct walk *w, int fd, struct tree_entry *e)
 	return 0;
 }
 
-/* Whether the host's policy puts the attribute on files; the tested system did not choose it. */
+/* True if the host's policy puts the attribute on files, not the tested system. */
 static bool host_label(const char *name)
 {
 	static const char *const labels[] = { "security.selinux", "security.SMACK64",
@@ -230,7 +230,7 @@ static bool host_label(const char *name)
 	return any_of(i, ARRAY_SIZE(labels), streq(name, labels[i]));
 }
 
-/* Where the attributes are: an open file, or (fd < 0) a path through /proc. */
+/* The file whose attributes are read: open, or (fd < 0) a path through /proc. */
 struct xattr_place {
 	int fd;
 	const char *path;
@@ -295,7 +295,7 @@ static int read_xattrs(struct walk *w, struct xattr_place from, struct tree_entr
 	return 0;
 }
 
-/* Attributes of what cannot be opened (W2). There is no call for it, but there is /proc. */
+/* Reads attributes of a file that is not opened (W2), through a path in /proc. */
 static int read_xattrs_at(struct walk *w, const struct level *in, const char *name,
 			  struct tree_entry *e)
 {
@@ -477,7 +477,7 @@ static int visit(struct walk *w, const struct level *in, const char *path)
 			rc = visit_file(w, in, name, &e);
 		else if (e.type == TREE_SYMLINK)
 			rc = visit_symlink(w, in, name, &e);
-		else if (e.type == TREE_UNKNOWN) /* a mode that means nothing */
+		else if (e.type == TREE_UNKNOWN) /* a mode of no known type */
 			rc = failed(w, &e, TREE_STEP_STAT, EUCLEAN);
 		else
 			rc = read_xattrs_at(w, in, name, &e);
@@ -505,7 +505,7 @@ static int walk_root(struct walk *w, int dirfd)
 		return err_set(w->err, -ENOTDIR, "cannot walk what is not a directory");
 	e.type = TREE_DIR;
 	take_stat(&e, &w->root);
-	/* Opened anew: the caller's descriptor keeps its position, and may be O_PATH. */
+	/* The root is opened again, as the descriptor may be O_PATH, and has a position. */
 	return visit_dir(w, &above, ".", &e);
 }
 

@@ -25,8 +25,8 @@ static int make_dir(const char *path, struct err *err)
 }
 
 /*
- * Under sudo, HOME may still be the other user's: files that are made there would be his to
- * replace.
+ * Refuses a directory of another user. Under sudo, HOME may still be the other user's, who could
+ * replace files that are made there.
  */
 static int check_whose(const char *path, struct err *err)
 {
@@ -39,7 +39,7 @@ static int check_whose(const char *path, struct err *err)
 						geteuid() ? "" : " (sudo -H uses root's)");
 }
 
-/* Finds the directory that other programs' state lies in, too. -ENOENT: there is none. */
+/* Finds the directory of all programs' state. Returns -ENOENT if there is none. */
 static int find_above(bool make, char **out, struct err *err)
 {
 	const char *xdg = secure_getenv("XDG_STATE_HOME"), *home = secure_getenv("HOME");
@@ -67,7 +67,7 @@ static int find_above(bool make, char **out, struct err *err)
 	return rc;
 }
 
-/* A descriptor of our own directory, and its path. */
+/* Opens our own directory; `path` gets its path. */
 static int open_dir(bool make, char **path, struct err *err)
 {
 	auto_free char *above = NULL;
@@ -116,11 +116,11 @@ static int draw(void *to, size_t len)
 {
 	int fault = fault_point("key.random");
 
-	/* So few bytes come whole, or not at all. */
+	/* getrandom() returns so few bytes whole, or fails. */
 	return fault ? fault : getrandom(to, len, 0) == (ssize_t)len ? 0 : -EIO;
 }
 
-/* K1: a key that is there already stays. */
+/* K1: an existing key stays. */
 static int put_in_place(int dir, const char *tmp)
 {
 	int fault = fault_point("key.rename");
@@ -129,7 +129,7 @@ static int put_in_place(int dir, const char *tmp)
 		return fault;
 	if (renameat2(dir, tmp, dir, name, RENAME_NOREPLACE) == 0 || errno == EEXIST)
 		return 0;
-	/* Not every file system can do that. */
+	/* Some file systems do not know the flag. */
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
 	return linkat(dir, tmp, dir, name, 0) == 0 || errno == EEXIST ? 0 : -errno;
@@ -147,7 +147,7 @@ static int write_key(int dir, const char *tmp)
 		rc = -errno;
 	if (!rc)
 		rc = io_write_full(fd, key, sizeof(key));
-	/* Marks without their key would be worth nothing after a power cut. */
+	/* Without a sync, a power cut could lose the key, and with it the value of all marks. */
 	if (!rc && fsync(fd) < 0)
 		rc = -errno;
 	explicit_bzero(key, sizeof(key));
@@ -164,7 +164,7 @@ static int make_key(int dir, const char *path, struct err *err)
 		rc = write_key(dir, tmp);
 	if (!rc)
 		rc = put_in_place(dir, tmp);
-	unlinkat(dir, tmp, 0); /* the file is there if it was not renamed */
+	unlinkat(dir, tmp, 0); /* only if the file was not renamed */
 	if (!rc && fsync(dir) < 0)
 		rc = -errno;
 	return rc ? err_set(err, rc, "cannot make %s/%s: %s", path, name, strerror(-rc)) : 0;

@@ -20,8 +20,8 @@ static const char header[] = "outage-mark 1\n";
 struct maker {
 	crypto_generichash_state state;
 	unsigned char *block; /* BLOCK bytes */
-	bool closed;	      /* no other user may reach what is in the directory */
-	char *open_to_others; /* the first thing that others may write to, and what to do */
+	bool closed;	      /* no other user can reach the files in the directory */
+	char *open_to_others; /* the first file that others may write to, and the remedy */
 	struct err *err;
 };
 
@@ -63,14 +63,14 @@ static void put_block(struct maker *m, uint64_t at, const void *data, size_t len
 
 static void put_text(struct maker *m, const struct trust_file *f)
 {
-	assert(*f->name && !strchr(f->name, '/')); /* of the directory itself */
+	assert(*f->name && !strchr(f->name, '/')); /* a file of the directory itself */
 	put_name(m, 'F', 0, 0, f->name);
 	for (size_t at = 0; at < f->len; at += BLOCK)
 		put_block(m, at, (const char *)f->text + at, min(f->len - at, (size_t)BLOCK));
 	put(m, 'E', f->len, 0, NULL, 0);
 }
 
-/* Holes are not read, where the file system tells them. */
+/* Holes are not read if the file system tells them. */
 static int put_content(struct maker *m, int fd, uint64_t size, const char *name)
 {
 	for (uint64_t at = 0; at < size; at += BLOCK) {
@@ -92,8 +92,8 @@ static int put_content(struct maker *m, int fd, uint64_t size, const char *name)
 }
 
 /*
- * Whether a group is this user's own, as systems with umask 002 have it: his primary one, of his
- * name, with no other user in it. One of another name may be shared with many.
+ * True if a group is this user's own, as on systems with umask 002: the primary group, with the
+ * user's name, and no other member. A group of another name may be shared with many.
  */
 static bool is_private_group(gid_t gid)
 {
@@ -110,14 +110,14 @@ static bool is_private_group(gid_t gid)
 	return true;
 }
 
-/* Whether this user alone has the right that `bits` has for all. */
+/* True if only this user has the right that `bits` gives to all. */
 static bool is_alone(const struct stat *st, mode_t bits)
 {
 	return st->st_uid == geteuid() && !(st->st_mode & bits & S_IRWXO) &&
 	       (!(st->st_mode & bits & S_IRWXG) || is_private_group(st->st_gid));
 }
 
-/* A tree may have any owners and modes, if no other user can reach it. */
+/* Looks for a file that others may write to; a tree may have some if no other user reaches it. */
 static void look(struct maker *m, const struct stat *st, bool in_tree, const char *name)
 {
 	if (!(in_tree && m->closed) && !m->open_to_others && !is_alone(st, S_IWGRP | S_IWOTH))
@@ -291,7 +291,7 @@ int trust_mark(const char *dir, const struct trust_set *set, struct err *err)
 
 	if (fd < 0)
 		return fd;
-	/* M2: the start of the run has told why there is no key. */
+	/* M2: the user was told at the start of the run why there is no key. */
 	if (key_load(key, &no_key))
 		return unlinkat(fd, mark_name(set), 0) < 0 && errno != ENOENT
 			       ? err_set(err, -errno, "cannot remove %s/%s: %m", dir,

@@ -12,7 +12,7 @@ struct seal trust_seal(const unsigned char key[KEY_SIZE], const char *kind, cons
 	crypto_generichash_state state;
 	struct seal s;
 
-	(void)!sodium_init(); /* a second time it does nothing; hashing needs no more of it */
+	(void)!sodium_init(); /* a second call does nothing; hashing works even if it fails */
 	assert(*kind && *kind != 'K' && kind[strlen(kind) - 1] == '\n'); /* L1 */
 	crypto_generichash_init(&state, key, KEY_SIZE, SEAL_SIZE);
 	crypto_generichash_update(&state, (const unsigned char *)kind, strlen(kind));

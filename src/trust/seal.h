@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * seal.h - whether bytes in a file were written by this user: a keyed hash of them (key.h). For
- * small records, where a mark (trust.h) for each would be too much.
+ * seal.h - tells whether bytes in a file were written by this user, by a keyed hash (key.h). A seal
+ * is for small records, each of which would be too small for a mark (trust.h).
  *
- * L1: the seal of one kind does not fit another, nor a mark: a kind ends with a line end, and does
+ * L1: the seal of one kind fits no other kind, nor a mark: a kind ends with a line end, and does
  *     not begin with the letter of a mark's text.
  */
 #ifndef TRUST_SEAL_H

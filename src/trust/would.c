@@ -5,9 +5,9 @@
 
 #include "trust/trust.h"
 
-enum { VALUE_SHOWN = 120, WOULD_SHOWN = 220 }; /* struct err has room for all, to the end */
+enum { VALUE_SHOWN = 120, WOULD_SHOWN = 220 }; /* struct err has room for all of it */
 
-/* The value comes from anywhere, and goes to a terminal: one line, of letters. */
+/* The value may be a stranger's, and goes to a terminal: only one line of printable characters. */
 static void add_shown(struct strbuf *out, const char *value)
 {
 	for (size_t i = 0; i < VALUE_SHOWN && value[i]; i++)

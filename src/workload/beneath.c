@@ -14,17 +14,17 @@
 
 enum { LINKS_MAX = 40, TARGET_MAX = 4096 };
 
-/* A path on its way: the part gone through, which holds no link and no "..", and the rest. */
+/* A path that is being resolved: the part done, which has no link and no "..", and the rest. */
 struct way {
 	int root;
 	int flags;
 	struct strbuf done, rest;
 	unsigned links;
-	bool slash; /* behind the last name */
+	bool slash; /* the path ends with a slash */
 	dev_t dev;
 };
 
-/* The next name of the rest, to be freed; NULL: there is none. */
+/* Takes the next name of the rest, to be freed; NULL if there is none. */
 static char *next_name(struct way *w)
 {
 	const char *rest = strbuf_str(&w->rest);
@@ -54,7 +54,7 @@ static int go_up(struct way *w)
 	return 0;
 }
 
-/* Puts where the link leads in its place. */
+/* Replaces a link by its target. */
 static int follow(struct way *w)
 {
 	char target[TARGET_MAX];
@@ -76,7 +76,8 @@ static int follow(struct way *w)
 }
 
 /*
- * A caller that asks for the link itself, or for a new name, does not want what the link leads to.
+ * True if a link at the end is followed; not for a caller that wants the link itself, or a new
+ * name.
  */
 static bool follows_last(const struct way *w)
 {
@@ -91,7 +92,7 @@ static int go_down(struct way *w, const char *name)
 	w->slash = w->rest.len > 0;
 	strbuf_addf(&w->done, "%s%s", w->done.len ? "/" : "", name);
 	if (fstatat(w->root, strbuf_str(&w->done), &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return last && errno == ENOENT ? 0 : -errno; /* the last component may be made */
+		return last && errno == ENOENT ? 0 : -errno; /* the last name may not exist */
 	if (st.st_dev != w->dev)
 		return -EXDEV;
 	if (S_ISLNK(st.st_mode) && (!last || follows_last(w)))
@@ -130,7 +131,7 @@ int beneath_open_by_hand(int root, const char *path, int flags, mode_t mode)
 	if (!rc) {
 		if (!w.done.len)
 			strbuf_adds(&w.done, ".");
-		/* With a slash at the end it must be a directory; the kernel knows what to say. */
+		/* A path with a slash at its end must be a directory: the kernel checks that. */
 		if (w.slash)
 			strbuf_adds(&w.done, "/");
 		rc = openat(root, strbuf_str(&w.done), flags | O_NOFOLLOW | O_CLOEXEC, mode);

@@ -6,12 +6,12 @@
 #include <sys/types.h>
 
 /*
- * As openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_XDEV and O_CLOEXEC does it, which it asks where
- * the kernel has it. A descriptor, or -errno.
+ * Opens as openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_XDEV and O_CLOEXEC, which is called if the
+ * kernel has it. Returns a descriptor, or -errno.
  */
 int beneath_open(int root, const char *path, int flags, mode_t mode);
 /*
- * The same for kernels before 5.6: links are followed by hand. No other process may change the tree
+ * beneath_open() for kernels before 5.6: follows links itself. No other process may change the tree
  * meanwhile.
  */
 int beneath_open_by_hand(int root, const char *path, int flags, mode_t mode);

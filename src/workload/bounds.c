@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bounds.c - reads and prints bounds. The text is hostile; complaints name file and line. */
+/* bounds.c - reads and prints bounds. The text is hostile; messages name file and line. */
 #include "workload/bounds.h"
 
 #include <ctype.h>
@@ -43,7 +43,7 @@ static const struct word bool_words[] = { { "yes", 1 }, { "no", 0 }, { NULL, 0 }
 
 enum { NAME_MAX_BYTES = 64 };
 
-/* A file being read, and those that named it as their base. */
+/* A file that is being read, and the files that named it as their base. */
 struct bounds_source {
 	const char *name; /* as the user wrote it, or the set's name */
 	unsigned line;
@@ -94,7 +94,7 @@ static int unknown_word(const struct bounds_source *src, const struct word *word
 	return complain(src, err, "'%.40s' is none of %s", got, strbuf_str(&list));
 }
 
-/* One word, or, as a list, the bits of all. */
+/* Sets the value of one word, or, for a list, the bits of all. */
 static int set_words(struct bounds_source *src, const struct bounds_values *vals,
 		     const struct word *words, bool list, unsigned *out, struct err *err)
 {
@@ -284,7 +284,7 @@ static const struct bounds_set *find_set(const char *name)
 	return NULL;
 }
 
-/* Where `spec` leads: a set's name as it is, a file relative to the one that names it. */
+/* Resolves `spec`: a set's name stays as it is, a file is relative to the one that names it. */
 static char *resolve(const struct bounds_source *from, const char *spec)
 {
 	const char *slash = strrchr(from->name, '/');
@@ -318,7 +318,7 @@ static const struct bounds_key {
 	bool list; /* takes any number of words; "none" alone empties it */
 	int (*set)(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
 		   struct err *err);
-	const struct word *words; /* instead: what the member, an unsigned, is made of */
+	const struct word *words; /* instead: the words whose bits make the member, an unsigned */
 	size_t member;
 } keys[] = {
 	{ "base", false, .set = set_base },
@@ -401,7 +401,7 @@ static int parse_text(struct bounds *b, const char *text, size_t len, struct bou
 	return 0;
 }
 
-/* Bounds are called what their set or file is called, as far as that can stand in a name. */
+/* Names bounds after their set or file, as far as its characters are allowed in a name. */
 static void name_after(struct bounds *b, const char *spec)
 {
 	const char *slash = strrchr(spec, '/');
@@ -439,7 +439,7 @@ static int load_into(struct bounds *b, const char *spec, const struct bounds_sou
 	return parse_text(b, strbuf_str(&text), text.len, &src, err);
 }
 
-/* Checks the whole, once every line was read. */
+/* Checks the bounds as a whole, when every line was read. */
 static int check(const struct bounds *b, const char *source, struct err *err)
 {
 	size_t names = 1 + b->directories.n + b->files.n * (b->directories.n + 1);
@@ -482,7 +482,7 @@ int bounds_load(const char *spec, struct bounds *out, struct err *err)
 	return rc ? rc : check(out, spec, err);
 }
 
-/* The keys from FIRST to LAST. */
+/* Prints the keys from FIRST to LAST. */
 static void print_words(const struct bounds *b, const char *first, const char *last,
 			struct strbuf *out)
 {

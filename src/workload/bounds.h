@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bounds.h - which workloads to generate.
+ * bounds.h - the description of a set of workloads.
  *
  * Bounds are text, one key a line; the named sets (seq-1, seq-2, ...) are texts of the same form,
  * kept in bounds_sets.c and shown by `outage gen --show NAME`. A file may start from another one
@@ -17,12 +17,12 @@
 
 enum {
 	BOUNDS_LENGTH_MAX = 8,
-	BOUNDS_NAMES_MAX = 62, /* files and directories together; sets of them are 64-bit masks */
+	BOUNDS_NAMES_MAX = 62, /* files and directories together; a set of names is a 64-bit mask */
 	BOUNDS_FILE_MAX = 64 * 1024,
 	BOUNDS_DEPTH_MAX = 16, /* depth of "base" */
 };
 
-/* Where a data operation acts, relative to the file's size at that moment. */
+/* The range of a data operation, relative to the file's size at that moment. */
 enum range {
 	RANGE_APPEND, /* from the end on */
 	RANGE_START,  /* from the beginning, to the middle of a page */
@@ -36,13 +36,13 @@ enum range {
 enum persist_kind { PERSIST_FSYNC, PERSIST_FDATASYNC, PERSIST_SYNC, PERSIST_SYNCFS, PERSIST_COUNT };
 
 /*
- * The names that fsync acts on: those of the operation before it or of all so far, and their
- * neighbours.
+ * The names that fsync acts on: those of the operation before it, or of all operations so far, and
+ * their neighbours.
  */
 enum persist_on { ON_LATEST = 1, ON_USED = 2, ON_SIBLINGS = 4, ON_PARENTS = 8 };
 
 enum reuse {
-	REUSE_NONE,    /* operations may have nothing to do with each other */
+	REUSE_NONE,    /* operations need have no name in common */
 	REUSE_RELATED, /* each uses a name, its sibling or its parent that was used before */
 	REUSE_SAME,    /* each uses a name that was used before */
 };
@@ -59,14 +59,14 @@ struct bounds {
 	struct vec_of(const char *) files;	 /* names that each directory may hold */
 	struct vec_of(const char *) directories; /* paths, parents first; the root is implied */
 	unsigned ranges;			 /* bits 1 << enum range: write, pwrite, falloc */
-	unsigned direct_ranges;			 /* the same for dwrite and mmapwrite */
+	unsigned direct_ranges;			 /* ranges for dwrite and mmapwrite */
 	unsigned falloc_ranges;
 	struct vec_of(struct falloc_mode) falloc_modes;
 	struct vec_of(uint64_t) sizes; /* for truncate */
 	struct vec_of(const char *) xattrs;
 	unsigned persist;	  /* bits 1 << enum persist_kind; 0: none is added */
 	unsigned persist_on;	  /* enum persist_on */
-	unsigned last_persist_on; /* the same after the last operation */
+	unsigned last_persist_on; /* enum persist_on, after the last operation */
 	/* yes (1) or no: the last operation may be followed by two, if one before had none */
 	unsigned persist_twice;
 	unsigned reuse;		/* enum reuse */
@@ -83,7 +83,7 @@ void bounds_release(struct bounds *b);
 int bounds_load(const char *spec, struct bounds *out, struct err *err) must_check;
 int bounds_parse(const char *text, size_t len, const char *source, struct bounds *out,
 		 struct err *err) must_check;
-/* The bounds in full, as a text that gives the same bounds again. */
+/* Prints the bounds in full, as a text that parses to the same bounds. */
 void bounds_print(const struct bounds *b, struct strbuf *out);
 
 /* The named sets. */

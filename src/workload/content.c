@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* content.c - makes words of content, and reads back where a word came from. */
+/* content.c - makes words of content, and tells from a word where it came from. */
 #include "workload/content.h"
 
 #include "base/hash.h"
@@ -23,7 +23,7 @@ uint32_t content_tag(const struct workload *w)
 
 /*
  * A one-to-one mixing of 48 bits: multiplying by an odd number carries low bits up, the shifts
- * carry high bits down. Undone by the same steps backwards, with the number's inverse.
+ * carry high bits down. The same steps backwards, with the number's inverse, undo it.
  */
 #define WORD_MASK (((uint64_t)1 << 48) - 1)
 #define MIX	  0x9e3779b97f4bULL
@@ -45,7 +45,7 @@ static uint64_t unmix(uint64_t v)
 	return v * UNMIX & WORD_MASK;
 }
 
-/* Two digits at a time: most of what the reference file system does is to make these words. */
+/* Two digits at a time: the reference file system spends most of its time on these words. */
 static char pairs[4096][2];
 
 __attribute__((constructor)) static void make_pairs(void)

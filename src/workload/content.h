@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * content.h - the bytes that workloads write, which say where they came from.
+ * content.h - the bytes that workloads write, from which their origin can be read.
  *
  * Every aligned 8-byte word of a file is 8 printable characters that hold, well mixed, which
  * operation wrote it, of which workload, and the word's place in the file. A wrong word after a
  * crash then tells which write it belongs to. Two operations never put the same word in the same
- * place; and as each character depends on all three, a part of a word tells them apart as well
+ * place; and as each character depends on all three, a part of a word distinguishes them as well
  * (one character does in 63 of 64 cases).
  *
  * The 48 bits of a word, before they are mixed:
@@ -21,7 +21,7 @@
 
 struct workload;
 
-/* Depends on the operations alone, not on name or comments. */
+/* The tag of a workload: depends on the operations alone, not on name or comments. */
 uint32_t content_tag(const struct workload *w);
 
 /* Fills `len` bytes that operation `op` of the workload writes at `offset` of a file. */
@@ -33,7 +33,7 @@ struct content_origin {
 	uint64_t offset; /* modulo 2^25 */
 };
 
-/* Reads a word back. False if these 8 bytes were not made by content_fill(). */
+/* Gives the origin of a word. False if content_fill() did not make these 8 bytes. */
 bool content_identify(const unsigned char word[8], struct content_origin *out);
 
 #endif

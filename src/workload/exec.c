@@ -39,7 +39,7 @@ int64_t exec_op(struct exec *x, size_t i)
 	return result;
 }
 
-/* Behind a device node is what lies outside the root, and for some to open it is to use it. */
+/* A device node leads outside of the root, and opening some devices has an effect. */
 static bool is_device(struct exec *x, const char *path, int flags)
 {
 	auto_fd fd = beneath_open(x->root, path, O_PATH | (flags & O_NOFOLLOW), 0);

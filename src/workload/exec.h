@@ -5,14 +5,14 @@
  * E1: nothing outside the root is touched. Every path is resolved by beneath.h, openat2(2) with
  *     RESOLVE_BENEATH and RESOLVE_NO_XDEV; calls that take a name act on the last component
  *     below a directory resolved that way, and do not follow a link there. Device nodes are not
- *     opened: they lead to the host's devices. But for `shell`, which only begins in the root, and
- *     is refused unless the caller allows it.
+ *     opened: they lead to the host's devices. The exception is `shell`, which only starts in the
+ *     root, and is refused unless the caller allows it.
  * E2: a path form leaves no descriptor open; handles stay open until closed or released.
  * E3: written bytes are a function of workload and operation (content.h).
  * E4: modes are those of the workload: the process's umask is 0 while an operation runs, and only
  *     then, as the files that are kept of a run must not be writable for others.
  *
- * One exec per thread; umask makes it one operation per process at a time.
+ * One exec per thread; because of umask, one operation per process at a time.
  */
 #ifndef WORKLOAD_EXEC_H
 #define WORKLOAD_EXEC_H
@@ -29,8 +29,8 @@ struct exec_env {
 	void *ctx;
 	/* Unmounts and mounts again; gives the new root, which the exec does not own. */
 	int (*remount)(void *ctx, int *root);
-	int (*drop_caches)(void *ctx); /* of this machine: exec_drop_here() */
-	/* `sync` really is sync(2); else it is syncfs on the root, and others are left alone. */
+	int (*drop_caches)(void *ctx); /* for this machine: exec_drop_here() */
+	/* `sync` calls sync(2); else syncfs(2), which leaves other file systems alone. */
 	bool global_sync;
 	/* Commands of `shell` are run. The commands' effects are not kept to the root: see E1. */
 	bool shell;
@@ -55,16 +55,16 @@ struct exec {
 /* `root` is a directory's descriptor. The workload must outlive the exec. */
 void exec_init(struct exec *x, int root, const struct workload *w, const struct exec_env *env);
 void exec_release(struct exec *x);
-/* Performs operation `i`. The result of the system call, or -errno. */
+/* Performs operation `i`. Returns the result of the system call, or -errno. */
 int64_t exec_op(struct exec *x, size_t i);
 
 /* ---- for the functions in exec_ops.c ---- */
 
-/* A descriptor for a path argument, opened with `flags`; -errno. The caller closes it. */
+/* Opens a path argument with `flags`. Returns a descriptor, which the caller closes, or -errno. */
 int exec_open_path(struct exec *x, const char *path, int flags, mode_t mode);
-/* The directory that holds the last component of `path`, and that component. */
+/* Opens the directory that holds the last component of `path`; `name` gets that component. */
 int exec_open_parent(struct exec *x, const char *path, const char **name);
-/* A handle's descriptor, or -EBADF. */
+/* Returns a handle's descriptor, or -EBADF. */
 int exec_handle_fd(struct exec *x, const char *name);
 void exec_set_handle(struct exec *x, const char *name, int fd);
 int exec_close_handle(struct exec *x, const char *name);

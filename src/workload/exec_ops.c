@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * exec_ops.c - the operations themselves. Each makes one system call of interest; opening and
- * closing around it is what the path form means. A failure on the way is the result.
+ * exec_ops.c - performs the operations. Each makes one system call of interest; with a path, the
+ * operation opens and closes the file around that call. A failure of any of these is the result.
  */
 #include "workload/exec_ops.h"
 
@@ -189,7 +189,7 @@ int64_t exec_rename(struct exec *x, const struct op *op)
 	return result(renameat2(old_dir, old_name, new_dir, new_name, flags));
 }
 
-/* Where a write will land: on a handle opened with O_APPEND, at the end whatever was asked for. */
+/* The offset at which a write takes place: on a handle opened with O_APPEND, the file's end. */
 static uint64_t landing(int fd, const struct arg *arg, uint64_t offset)
 {
 	struct stat st;
@@ -257,8 +257,8 @@ int64_t exec_dwrite(struct exec *x, const struct op *op)
 }
 
 /*
- * Some, such as jffs2, have no mapping that is written back, and say that it makes no sense. Then
- * the file is as large as it was.
+ * Returns the result if mmap() failed. Some file systems, such as jffs2, have no shared writable
+ * mappings, and return EINVAL. Then the file gets its former size back.
  */
 static int64_t no_mapping(int fd, const struct stat *before, int error)
 {
@@ -294,7 +294,7 @@ int64_t exec_mmapwrite(struct exec *x, const struct op *op)
 	char *map = mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, o.fd, (off_t)start);
 	if (map == MAP_FAILED)
 		return no_mapping(o.fd, &st, errno);
-	/* A page that the file system cannot give is an error here, and a deadly signal below. */
+	/* If the file system cannot provide a page, this fails; a store would raise SIGBUS. */
 	int64_t rc = result(madvise(map, map_len, MADV_POPULATE_WRITE));
 	if (rc == -EINVAL)
 		rc = 0; /* a kernel before 5.14 */
@@ -329,7 +329,7 @@ int64_t exec_falloc(struct exec *x, const struct op *op)
 				 (off_t)op->args[3].num));
 }
 
-/* Where a copy goes; not made if there is nothing to copy, whose error it then takes over. */
+/* Opens the destination of a copy; if the source could not be opened, returns its error. */
 static struct exec_file open_second(struct exec *x, const struct exec_file *from,
 				    const struct arg *arg)
 {
@@ -442,7 +442,7 @@ int64_t exec_drop_caches(struct exec *x, const struct op *op)
 	return x->env.drop_caches ? x->env.drop_caches(x->env.ctx) : -EOPNOTSUPP;
 }
 
-/* The command's status, as a shell tells it; its output is dropped. */
+/* Returns the command's status, as a shell does; drops its output. */
 int64_t exec_shell(struct exec *x, const struct op *op)
 {
 	const char *argv[] = { "/bin/sh", "-c", op->args[0].text, NULL };
@@ -453,7 +453,7 @@ int64_t exec_shell(struct exec *x, const struct op *op)
 
 	if (!x->env.shell)
 		return -EOPNOTSUPP;
-	umask(022); /* as commands expect; our caller sets it back */
+	umask(022); /* as commands expect; the caller restores it */
 	int rc = proc_run(&how, &res, &err);
 	if (rc)
 		return rc;

@@ -6,18 +6,18 @@
  *   1 choose operations, 2 choose arguments: gen_choices.c lists every operation with every
  *     argument once; a workload takes one of them at each position.
  *   3 add persistence points: after each position, one of persist_options().
- *   4 add what they depend on: gen_world.c.
+ *   4 add the operations that these depend on: gen_world.c.
  *
- * The choices that may follow depend only on which names were used so far (struct used), not on the
- * way there. So the number of workloads below a position is a function of that, kept in a memo
- * table; with it the workload of any number is found by walking down once (gen_seek), and the next
- * one by turning the last wheel that still turns (gen_next).
+ * The choices that may follow depend only on the names used so far (struct used), not on the order
+ * of their use. So the number of workloads below a position is a function of struct used, kept in a
+ * memo table; with the table, gen_seek finds the workload of any number by walking down once, and
+ * gen_next the next workload by changing the deepest choice that has a next value.
  *
  * Order: lexicographic in (choice 1, persistence 1, choice 2, ...).
  *
- * Symmetry: names that differ in nothing but their spelling (siblings of the same kind whose
- * directories may hold the same) are taken in order: one is used only when those before it have
- * been. Of all workloads that are equal up to such renaming exactly one is generated.
+ * Symmetry: names that differ only in their spelling (siblings of the same kind whose directories
+ * may hold the same names) are taken in order: a name is used only after the names before it. So
+ * exactly one of all workloads that are equal up to such renaming is generated.
  */
 #include "workload/gen.h"
 
@@ -28,10 +28,10 @@
 #include "workload/gen_choices.h"
 #include "workload/gen_world.h"
 
-/* Goes into the fingerprint: raise it when the same bounds give another order or other texts. */
+/* A part of the fingerprint: raise it when the same bounds give another order or other texts. */
 enum { GEN_VERSION = 1 };
 
-/* The state that earlier positions leave for later ones to know. */
+/* The state after earlier positions, on which later ones depend. */
 struct used {
 	names_t names;	   /* taken by an operation */
 	names_t subjects;  /* names that a persistence operation may act on */
@@ -50,8 +50,8 @@ struct memo_entry {
 /* One position of the workload being built. */
 struct position {
 	size_t choice;
-	uint64_t persist;   /* which of the options */
-	uint64_t n_persist; /* how many there are */
+	uint64_t persist;   /* the number of the option */
+	uint64_t n_persist; /* the number of options */
 	struct used before, after;
 	size_t text_before; /* length of the text up to here */
 	size_t text_op;	    /* ... with the operation */
@@ -70,22 +70,22 @@ struct gen {
 	bool overflow;
 	uint64_t count;
 	char prefix[96]; /* "workload NAME.FINGERPRINT/" */
-	uint64_t index;	 /* of the workload that gen_next() gives next */
+	uint64_t index;	 /* the number of the workload that gen_next() gives next */
 	bool started;	 /* levels hold workload index-1 */
 	struct position level[BOUNDS_LENGTH_MAX];
 	struct strbuf text;
 	struct strbuf out;
 };
 
-/* ---- what may follow what ---- */
+/* ---- which choices may follow ---- */
 
-/* Takes a name into use; false if an interchangeable one should have come first. */
+/* Takes a name into use; false if an interchangeable name should have come first. */
 static bool introduce(const struct gen_pool *p, names_t *touched, unsigned name)
 {
 	for (names_t left = p->name[name].line & ~*touched; left; left &= left - 1) {
 		unsigned n = (unsigned)__builtin_ctzll(left);
 
-		/* Ancestors have lower numbers, so they are met first. */
+		/* Ancestors have lower numbers, so they are visited first. */
 		if (p->name[n].older & ~*touched)
 			return false;
 		*touched |= name_bit(n);
@@ -154,7 +154,7 @@ static names_t parents_of(const struct gen *g, names_t names)
 	return parents;
 }
 
-/* The names that fsync may act on after `c`. Of unused siblings, one stands for all. */
+/* The names that fsync may act on after `c`. One unused sibling stands for all. */
 static names_t fsync_targets(const struct gen *g, const struct used *u, const struct gen_choice *c,
 			     unsigned on)
 {
@@ -179,7 +179,7 @@ struct persist_options {
 	names_t fsync, fdatasync;
 	names_t pair; /* targets of two in a row */
 	unsigned n_fsync, n_single, n_pair;
-	bool none; /* nothing may, or can, follow */
+	bool none; /* no persistence point may, or can, follow */
 	bool last;
 };
 
@@ -207,7 +207,7 @@ static struct persist_options persist_options(const struct gen *g, const struct 
 	return o;
 }
 
-/* How many ways there are to go on after the operation. */
+/* The number of options after the operation. */
 static uint64_t persist_count(const struct persist_options *o)
 {
 	if (o->none)
@@ -236,7 +236,7 @@ static struct persist_point nth_single(const struct gen *g, const struct persist
 	return (struct persist_point){ PERSIST_SYNCFS, NAME_NONE };
 }
 
-/* The points that option `n` stands for; their number. */
+/* Gives the points that option `n` stands for; returns their number. */
 static unsigned nth_persist(const struct gen *g, const struct persist_options *o, uint64_t n,
 			    struct persist_point out[2])
 {
@@ -274,7 +274,7 @@ static void add_point(struct gen *g, struct gen_world *w, const struct persist_p
 
 /* ---- counting ---- */
 
-/* Sets of names to keep apart, and steps to count them: a few seconds and half a gigabyte. */
+/* Limits of the memo table's entries, and of counting: half a gigabyte and a few seconds. */
 enum { MEMO_MAX = 1 << 22, COUNT_STEPS_MAX = 100 * 1000 * 1000 };
 
 static struct memo_entry *memo_slot(struct gen *g, unsigned position, const struct used *u)
@@ -316,7 +316,7 @@ static void memo_grow(struct gen *g)
 
 static uint64_t count_from(struct gen *g, unsigned position, const struct used *u);
 
-/* Workloads that have `c` at `position` (which may follow `u`). */
+/* The number of workloads with `c` at `position`, where it may follow `u`. */
 static uint64_t count_choice(struct gen *g, unsigned position, const struct used *u,
 			     const struct gen_choice *c)
 {
@@ -367,7 +367,7 @@ static uint64_t count_from(struct gen *g, unsigned position, const struct used *
 
 /* ---- building one ---- */
 
-/* Writes operation `choice` of a level, with what it depends on. */
+/* Writes operation `choice` of a level, after the operations that it depends on. */
 static void enter_op(struct gen *g, unsigned position, size_t choice)
 {
 	struct position *l = &g->level[position];
@@ -387,7 +387,7 @@ static void enter_op(struct gen *g, unsigned position, size_t choice)
 	l->n_persist = persist_count(&o);
 }
 
-/* Writes the persistence points of a level, and readies the next. */
+/* Writes the persistence points of a level, and prepares the next level. */
 static void enter_persist(struct gen *g, unsigned position, uint64_t persist)
 {
 	struct position *l = &g->level[position];
@@ -404,7 +404,7 @@ static void enter_persist(struct gen *g, unsigned position, uint64_t persist)
 		struct gen_world *w = &l->world_op;
 
 		if (n > 1) {
-			scratch = l->world_op; /* the first may make what the second needs */
+			scratch = l->world_op; /* the first may make a file that the second needs */
 			w = &scratch;
 		} else if (n && points[0].name != NAME_NONE && !w->at[points[0].name]) {
 			scratch = l->world_op;
@@ -423,7 +423,7 @@ static void enter_persist(struct gen *g, unsigned position, uint64_t persist)
 	next->text_before = g->text.len;
 }
 
-/* The first choice from `from` on that may stand at this level, or n. */
+/* Returns the first choice from `from` on that is allowed at this level, or n. */
 static size_t next_choice(const struct gen *g, unsigned position, size_t from)
 {
 	while (from < g->choices.n &&
@@ -432,7 +432,7 @@ static size_t next_choice(const struct gen *g, unsigned position, size_t from)
 	return from;
 }
 
-/* Goes on to the next workload from the deepest level that can still turn. */
+/* Goes on to the next workload: changes the deepest level that has a next choice. */
 static void advance(struct gen *g)
 {
 	unsigned n = g->b->length, at = n;
@@ -445,7 +445,7 @@ static void advance(struct gen *g)
 			break;
 		}
 		size_t choice = next_choice(g, at, l->choice + 1);
-		/* A choice after which nothing can be persisted holds no workload. */
+		/* A choice after which no option is left has no workload. */
 		for (; choice < g->choices.n; choice = next_choice(g, at, choice + 1)) {
 			enter_op(g, at, choice);
 			if (l->n_persist)
@@ -466,7 +466,7 @@ static void advance(struct gen *g)
 				break;
 		}
 		if (choice >= g->choices.n) {
-			/* Nothing may follow here: turn again, one level up. */
+			/* No choice is allowed here: go on one level up. */
 			g->level[at].choice = g->choices.n;
 			g->level[at].persist = g->level[at].n_persist = 0;
 			for (unsigned rest = at + 1; rest < n; rest++) {
@@ -480,7 +480,7 @@ static void advance(struct gen *g)
 	}
 }
 
-/* Builds workload `index` from nothing. */
+/* Builds workload `index` without the one before it. */
 static void build(struct gen *g, uint64_t index)
 {
 	g->level[0].before = (struct used){ 0 };

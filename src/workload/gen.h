@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gen.h - every workload inside given bounds, by number.
+ * gen.h - generates every workload inside given bounds, by number.
  *
- * Workloads are numbered from 0 in a fixed order. Any of them can be asked for at once; going on
- * from one to the next costs well under a microsecond; memory does not grow with their number.
+ * Workloads are numbered from 0 in a fixed order. A caller can ask for any number at once; to go on
+ * from one workload to the next costs well under a microsecond; memory does not grow with their
+ * number.
  */
 #ifndef WORKLOAD_GEN_H
 #define WORKLOAD_GEN_H
@@ -14,25 +15,25 @@
 
 struct gen;
 
-/* `b` must outlive the generator. Fails if the bounds hold nothing, or more than 2^63. */
+/* `b` must outlive the generator. Fails if the bounds have no workload, or more than 2^63. */
 int gen_new(const struct bounds *b, struct gen **out, struct err *err) must_check;
 void gen_free(struct gen *g);
 
 uint64_t gen_count(const struct gen *g);
 
-/* The next call of gen_next() gives this one. */
+/* Makes the next call of gen_next() give this workload. */
 void gen_seek(struct gen *g, uint64_t index);
-/* The text of the next workload, header line included; valid until the next call. */
+/* Gives the text of the next workload, with its header line; valid until the next call. */
 bool gen_next(struct gen *g, const char **text, size_t *len);
 
 /*
- * A workload's name is "BOUNDS.FINGERPRINT/NUMBER". The fingerprint changes with anything that
- * would make the number mean another workload.
+ * A workload's name is "BOUNDS.FINGERPRINT/NUMBER". The fingerprint changes whenever the number
+ * would mean another workload.
  */
 void gen_name(const struct gen *g, uint64_t index, struct strbuf *out);
-/* The set's name that a workload's name begins with, to be freed; NULL if it is not one. */
+/* Returns the set's name at the begin of a workload's name, to be freed; NULL if there is none. */
 char *gen_name_set(const char *name);
-/* The number in a name, checked against these bounds. */
+/* Gives the number in a name, which is checked against these bounds. */
 int gen_name_index(const struct gen *g, const char *name, uint64_t *index, struct err *err)
 	must_check;
 

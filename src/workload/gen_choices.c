@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gen_choices.c - goes through the arguments of an operation as the table describes them, and
- * takes for each kind every value that the bounds give. A new operation whose arguments are of
- * known kinds is generated without a change here.
+ * gen_choices.c - goes through the arguments of an operation as the table describes them, and takes
+ * every value that the bounds allow for each kind. A new operation whose arguments are of known
+ * kinds is generated without a change here.
  */
 #include "workload/gen_choices.h"
 
 #include "workload/workload.h"
 
-/* Values for kinds that the bounds say nothing about. */
+/* Values for kinds that the bounds do not mention. */
 enum {
 	GEN_MODE = 0700,
 	GEN_ID = 1000,
@@ -23,14 +23,14 @@ struct builder {
 	const struct gen_pool *p;
 	struct arena *arena;
 	struct gen_choice choice;
-	struct op op; /* the same as an operation, to be printed */
+	struct op op; /* the choice as an operation, to be printed */
 	unsigned n_names;
 	bool twice_range; /* offset and length of a second file: fixed */
 };
 
 static void add_arg(struct builder *s, size_t at);
 
-/* Which names a path of this role may have. */
+/* The names that a path of this role may have. */
 static names_t candidates(const struct builder *s, const struct arg_def *arg)
 {
 	switch (arg->role) {
@@ -46,7 +46,7 @@ static names_t candidates(const struct builder *s, const struct arg_def *arg)
 	}
 }
 
-/* Two names of one operation: different, of one kind, neither inside the other. */
+/* True if a second name fits the first: different, of one kind, neither inside the other. */
 static bool fits_first(const struct builder *s, unsigned name)
 {
 	const struct gen_name *a = &s->p->name[s->choice.name[0]], *b = &s->p->name[name];
@@ -68,13 +68,13 @@ static void add_path(struct builder *s, size_t at, const struct arg_def *arg)
 			continue;
 		s->choice.name[slot] = (uint8_t)name;
 		s->choice.uses |= name_bit(name);
-		/* A node that is neither file nor directory cannot be synced, its directory can. */
+		/* Other nodes cannot be synced, but their directory can. */
 		names_t subject = arg->role == ROLE_NEW_OTHER ? name_bit(s->p->name[name].parent)
 							      : name_bit(name);
 		s->choice.subjects |= subject;
 		s->choice.left |= arg->role == ROLE_FROM ? 0 : subject;
 		if (s->op.def->flags & OP_DATA)
-			s->choice.data = name_bit(name); /* the last one named is changed */
+			s->choice.data = name_bit(name); /* the file that is named last changes */
 		s->op.args[at].text = s->p->name[name].path;
 		add_arg(s, at + 1);
 	}
@@ -89,12 +89,13 @@ static unsigned ranges_for(const struct builder *s)
 	return s->choice.direct ? s->b->direct_ranges : s->b->ranges;
 }
 
-/* An offset and the length after it are one range; its numbers come when the file's size is known.
+/* An offset and the length after it are one range; its numbers are chosen when the file's size is
+ * known.
  */
 static void add_range(struct builder *s, size_t at)
 {
 	if (s->op.def->args[at + 1].kind == ARG_FILE || s->choice.name[1] != NAME_NONE) {
-		/* copy_file_range: from the start to the start */
+		/* copy_file_range copies from the start to the start */
 		s->op.args[at].num = 0;
 		add_arg(s, at + 1);
 		return;
@@ -141,7 +142,7 @@ static void add_listed(struct builder *s, size_t at, const struct arg_def *arg)
 	}
 }
 
-/* All arguments are chosen: print the operation up to where its range goes. */
+/* Called when all arguments are chosen: prints the operation up to its range. */
 static void finish(struct builder *s)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -149,7 +150,7 @@ static void finish(struct builder *s)
 
 	op_print(&s->op, &text);
 	if (c.range >= 0) {
-		/* The range is the last thing printed; it stands there as "0 0". */
+		/* The range is printed last, as "0 0". */
 		assert(text.len > 3);
 		strbuf_cut(&text, text.len - 3);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gen_world.c - phase 4 of generation: makes what a workload depends on.
+ * gen_world.c - phase 4 of generation: adds the operations that a workload depends on.
  *
  * W1: at[] maps a name to its node; names of one file share a node.
- * W2: every node that is there has a directory as its parent.
+ * W2: every node but NODE_ABSENT has a directory as its parent.
  * W3: node 0 is NODE_ABSENT and never changes.
  */
 #include "workload/gen_world.h"
@@ -40,7 +40,7 @@ static unsigned find_path(const struct gen_pool *p, const char *path, size_t len
 	return NAME_ROOT;
 }
 
-/* The entry of directory `dir` with this last component, or NAME_NONE. */
+/* Returns the entry of directory `dir` with this last component, or NAME_NONE. */
 static unsigned gen_pool_entry(const struct gen_pool *p, unsigned dir, const char *base)
 {
 	for (unsigned i = 0; i < p->n; i++)
@@ -49,7 +49,7 @@ static unsigned gen_pool_entry(const struct gen_pool *p, unsigned dir, const cha
 	return NAME_NONE;
 }
 
-/* Two directories are interchangeable if the bounds let them hold the same. */
+/* Two directories are interchangeable if the bounds allow the same names in both. */
 static bool same_shape(const struct gen_pool *p, unsigned a, unsigned b)
 {
 	if (p->name[a].is_dir != p->name[b].is_dir ||
@@ -117,7 +117,7 @@ void gen_world_init(struct gen_world *w)
 	w->n_nodes = 2;
 }
 
-/* A node that no name leads to any more: there are more nodes than names. */
+/* Returns a node that no name leads to; there is one, as there are more nodes than names. */
 static unsigned unused_node(const struct gen_world *w)
 {
 	bool used[NODES_MAX] = { true };
@@ -196,7 +196,7 @@ static void require_absent(struct gen_world *w, const struct gen_pool *p, unsign
 	w->at[name] = 0;
 }
 
-/* A regular file of at least `size` bytes, whatever stood there. */
+/* Makes sure that `name` is a regular file of at least `size` bytes, whatever it was before. */
 static void require_file(struct gen_world *w, const struct gen_pool *p, unsigned name,
 			 uint32_t size, struct strbuf *out)
 {
@@ -215,7 +215,7 @@ static void require_file(struct gen_world *w, const struct gen_pool *p, unsigned
 	gen_world_require(w, p, name, out);
 }
 
-/* Before a directory moves, names that cannot move with it inside the pool are removed. */
+/* Removes names that have no counterpart in the pool, before their directory moves. */
 static void require_movable(struct gen_world *w, const struct gen_pool *p, unsigned from,
 			    unsigned to, struct strbuf *out)
 {
@@ -245,14 +245,14 @@ static void require_xattrs(struct gen_world *w, const struct gen_pool *p, const 
 	}
 }
 
-/* fallocate that moves what is behind the range: the kernel wants whole blocks before the end. */
+/* True for a fallocate that moves the data behind the range: it needs whole blocks. */
 bool gen_choice_shifts(const struct gen_choice *c)
 {
 	return c->def->flags & OP_RANGES &&
 	       c->value & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
 }
 
-/* How much data the operation wants to find there. */
+/* The number of bytes that the operation needs in the file. */
 static uint32_t wants_size(const struct gen_choice *c, enum path_role role)
 {
 	if (gen_choice_shifts(c))
@@ -285,7 +285,7 @@ static void prepare_name(struct gen_world *w, const struct gen_pool *p, const st
 		break;
 	case ROLE_OBJECT:
 		if (gen_node_at(w, name)->type == NODE_OTHER)
-			require_absent(w, p, name, out); /* a link that may lead nowhere */
+			require_absent(w, p, name, out); /* a link whose target may not exist */
 		gen_world_require(w, p, name, out);
 		break;
 	case ROLE_FROM:
@@ -336,10 +336,10 @@ struct extent {
 	uint32_t off, len;
 };
 
-/* Numbers for a class of range, given the size of the file. */
+/* Chooses the numbers for a class of range, given the size of the file. */
 static struct extent place(const struct gen_choice *c, uint32_t size)
 {
-	/* Where it begins, from the start or the end of the file; direct I/O has whole pages. */
+	/* The range's begin, from the file's start or end; direct I/O has whole pages. */
 	static const struct {
 		bool from_end;
 		int offset;
@@ -377,7 +377,7 @@ static void grow(struct gen_node *node, uint32_t size)
 
 static void change_data(struct gen_world *w, const struct gen_choice *c, struct extent e)
 {
-	/* The file that changes is the last one named. */
+	/* The file that is named last changes. */
 	unsigned last = c->name[1] != NAME_NONE ? c->name[1] : c->name[0];
 	struct gen_node *to = gen_node_at(w, last), *from = gen_node_at(w, c->name[0]);
 

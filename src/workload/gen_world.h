@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gen_world.h - the names that bounds allow, and a small model of the file system, just good
- * enough to know what an operation depends on.
+ * gen_world.h - the names that bounds allow, and a small model of the file system, from which the
+ * needs of an operation follow.
  */
 #ifndef WORKLOAD_GEN_WORLD_H
 #define WORKLOAD_GEN_WORLD_H
@@ -24,9 +24,9 @@ struct gen_name {
 	const char *base; /* the last component */
 	uint8_t parent;
 	bool is_dir;
-	names_t line;	  /* itself and its ancestors below the root */
+	names_t line;	  /* the name and its ancestors below the root */
 	names_t older;	  /* interchangeable siblings that come before it */
-	names_t siblings; /* of the same kind in the same directory */
+	names_t siblings; /* names of the same kind in the same directory */
 	names_t children;
 };
 
@@ -49,12 +49,12 @@ enum {
 
 struct gen_node {
 	uint8_t type;
-	uint16_t xattrs; /* bits: which of bounds.xattrs it has */
+	uint16_t xattrs; /* a bit for each of bounds.xattrs that it has */
 	uint32_t size;
 };
 
 struct gen_world {
-	uint8_t at[BOUNDS_NAMES_MAX]; /* name to node; 0 is "nothing there" */
+	uint8_t at[BOUNDS_NAMES_MAX]; /* name to node; 0: the name does not exist */
 	uint8_t n_nodes;
 	struct gen_node node[NODES_MAX];
 };
@@ -69,12 +69,12 @@ static inline struct gen_node *gen_node_at(struct gen_world *w, unsigned name)
 /* An operation with its arguments, as phase 2 of generation chooses it. */
 struct gen_choice {
 	const struct op_def *def;
-	uint8_t name[2]; /* in the order of the arguments, or NAME_NONE */
+	uint8_t name[2]; /* in the order of the arguments; NAME_NONE: none */
 	int8_t range;	 /* enum range, or -1 */
 	bool direct;	 /* ranges are whole pages */
 	uint8_t xattr;
 	uint32_t value;	  /* falloc modes, size for truncate */
-	const char *head; /* the text up to where the range goes, or all of it */
+	const char *head; /* the text up to the range, or all of it */
 	uint16_t head_len;
 	names_t uses;	  /* the names it takes */
 	names_t subjects; /* names that can be persisted */
@@ -83,16 +83,16 @@ struct gen_choice {
 	bool persists;	  /* by itself, as msync does */
 };
 
-/* Whether it is a falloc that moves data: its range is fixed, whatever the class. */
+/* True for a falloc that moves data: its range is fixed, whatever the class. */
 bool gen_choice_shifts(const struct gen_choice *c);
 
-/* Appends what the choice depends on, marked "setup", and makes it so in the world. */
+/* Appends the operations that the choice depends on, marked "setup", and performs them here. */
 void gen_world_prepare(struct gen_world *w, const struct gen_pool *p, const struct bounds *b,
 		       const struct gen_choice *c, struct strbuf *out);
-/* Appends the operation itself and does it in the world. */
+/* Appends the operation itself, and performs it in the world. */
 void gen_world_perform(struct gen_world *w, const struct gen_pool *p, const struct gen_choice *c,
 		       struct strbuf *out);
-/* Makes sure that something is there to be persisted. */
+/* Makes sure that the name exists, so that it can be persisted. */
 void gen_world_require(struct gen_world *w, const struct gen_pool *p, unsigned name,
 		       struct strbuf *out);
 

@@ -16,7 +16,7 @@ struct jname {
 	const char *spelled; /* slashes dropped */
 	const char *path;
 	const char *handle;
-	bool open; /* the handle is */
+	bool open; /* the handle is open */
 };
 
 struct jfile {
@@ -26,8 +26,8 @@ struct jfile {
 	struct vec_of(struct jname) names;
 	struct workload *out;
 	struct err *err;
-	char text[LINE_MAX_BYTES]; /* the line at hand */
-	char *word[WORDS_MAX];	   /* its words */
+	char text[LINE_MAX_BYTES]; /* the current line */
+	char *word[WORDS_MAX];	   /* the words of the line */
 	size_t n_words;
 };
 
@@ -67,7 +67,7 @@ bool jlang_recognise(FILE *in)
 			define |= section == SECTION_DEFINE;
 			run |= section == SECTION_RUN;
 		} else if (!define && !strchr("#\r\n", line[strspn(line, " \t")])) {
-			break; /* something else begins here, and may be long */
+			break; /* another section begins here; its lines may be long */
 		} else if (!line[0]) {
 			break;
 		}
@@ -76,7 +76,7 @@ bool jlang_recognise(FILE *in)
 
 /* ---- names ---- */
 
-/* Handles have no dots and dashes; names that would fall together get their number. */
+/* Makes a handle for a name: without dots and dashes, with a number if it were not unique. */
 static const char *make_handle(struct jfile *f, const char *spelled)
 {
 	auto_free char *handle = xasprintf("f%.60s", spelled);
@@ -131,7 +131,7 @@ static int emit(struct jfile *f, const char *fmt, ...) printf_like(2, 3);
 
 static int emit(struct jfile *f, const char *fmt, ...)
 {
-	char line[4 * LINE_MAX_BYTES]; /* three words of a line each, and ours */
+	char line[4 * LINE_MAX_BYTES]; /* three words of a line, and our own */
 	struct err err = ERR_INIT;
 	va_list ap;
 
@@ -141,14 +141,14 @@ static int emit(struct jfile *f, const char *fmt, ...)
 	if (len < 0 || (size_t)len >= sizeof(line))
 		return complain(f, "the operation is longer than %zu bytes", sizeof(line) - 1);
 	if (workload_add_line(f->out, line, &err)) {
-		const char *what = strstr(err.msg, ": "); /* our place, not the line's */
+		const char *what = strstr(err.msg, ": "); /* without the place in our text */
 		return complain(f, "%s", what ? what + 2 : err.msg);
 	}
 	vec_last(&f->out->ops).setup = f->section == SECTION_SETUP;
 	return 0;
 }
 
-/* The handle for a name, made of it; the file must be open. */
+/* Gives the handle for a name; the file must be open. */
 static int need_open(struct jfile *f, const struct jname *name)
 {
 	return name->open ? 0 : complain(f, "'%s' is used before it is opened", name->spelled);
@@ -160,7 +160,7 @@ struct translation {
 	const char *from, *to; /* NULL ends a table */
 };
 
-/* The third word, "O_RDWR|O_CREAT", as ours: "rdwr,creat". */
+/* Translates the third word, "O_RDWR|O_CREAT", to "rdwr,creat". */
 static int translate(struct jfile *f, const struct translation *table, const char *what,
 		     struct strbuf *out)
 {
@@ -241,7 +241,7 @@ static int in_two_paths(struct jfile *f, struct jname *name)
 	return to ? emit(f, "%s %s %s", f->word[0], name->path, to->path) : -EINVAL;
 }
 
-/* The old name is one below the root, wherever the new one is. */
+/* The old name is relative to the root, wherever the new name is. */
 static int in_symlink(struct jfile *f, struct jname *name)
 {
 	const struct jname *to = find_name(f, f->word[2]);
@@ -270,7 +270,7 @@ static int in_mmapwrite(struct jfile *f, struct jname *name)
 	return rc ? rc : emit(f, "mmapwrite %s %s %s", name->handle, f->word[2], f->word[3]);
 }
 
-/* Closes the file, writes through a descriptor of its own (O_DIRECT and O_SYNC), closes that. */
+/* Closes the file, writes through another descriptor (O_DIRECT and O_SYNC), and closes that. */
 static int in_dwrite(struct jfile *f, struct jname *name)
 {
 	int rc = in_close(f, name);
@@ -341,7 +341,7 @@ static int in_nothing(struct jfile *f, struct jname *name)
 
 static const struct joperation {
 	const char *name;
-	size_t words;	 /* at least, the operation included */
+	size_t words;	 /* the least number, with the operation */
 	bool names_path; /* word 1 is a name */
 	int (*emit)(struct jfile *f, struct jname *name);
 } operations[] = {
@@ -409,7 +409,7 @@ static int import_line(struct jfile *f, char *line)
 	return complain(f, "expected a section such as '# define'");
 }
 
-/* CrashMonkey's setup is on disk, unmounted and mounted again, before it records. */
+/* Closes the files, and syncs: CrashMonkey's setup is unmounted and mounted before it records. */
 static int end_setup(struct jfile *f)
 {
 	if (!f->out->ops.n)
@@ -420,7 +420,7 @@ static int end_setup(struct jfile *f)
 	return emit(f, "sync");
 }
 
-/* The next line without its end. 1, 0 at the end of the file, or -errno. */
+/* Reads the next line, without its line end. Returns 1, 0 at the end of the file, or -errno. */
 static int next_line(struct jfile *f, FILE *in, char line[LINE_MAX_BYTES])
 {
 	size_t n = 0;

@@ -2,10 +2,9 @@
 /*
  * op.h - the table of operations, made from ops.def.
  *
- * An entry says how an operation is written (its arguments, in order), what it does (the function
- * that executes it), what it needs and leaves behind (the role of each path), and what else is true
- * of it. Code asks for that, never for an operation by its name: CONTRIBUTING shows how one is
- * added, and what is true of the new one then holds everywhere.
+ * An entry has the arguments of an operation, in order, the function that executes it, the role of
+ * each path (what must exist before and what exists afterwards), and further facts. Code asks for
+ * facts, never for an operation by its name; CONTRIBUTING shows how an operation is added.
  */
 #ifndef WORKLOAD_OP_H
 #define WORKLOAD_OP_H
@@ -15,16 +14,16 @@
 struct exec;
 struct op;
 
-/* How an argument is written, and what it becomes. */
+/* The kinds of arguments. */
 enum arg_kind {
 	ARG_END = 0, /* no more arguments */
 	ARG_PATH,    /* a path below the root, "." is the root itself */
 	ARG_FILE,    /* a path, or the name of a handle made by open */
 	ARG_HANDLE,  /* the name of a handle */
-	ARG_TEXT,    /* anything: a symlink's target, an attribute's value */
+	ARG_TEXT,    /* any text: a symlink's target, an attribute's value */
 	ARG_XATTR,   /* the name of an extended attribute */
-	ARG_OFFSET,  /* where in a file, bytes */
-	ARG_LENGTH,  /* how much, bytes; bounded by OP_DATA_MAX where it is data */
+	ARG_OFFSET,  /* an offset in a file, bytes */
+	ARG_LENGTH,  /* a length, bytes; at most OP_DATA_MAX if it is data */
 	ARG_SIZE,    /* the size of a file, bytes */
 	ARG_MODE,    /* permission bits, octal */
 	ARG_NUMBER,  /* an id, a device number, seconds */
@@ -40,11 +39,11 @@ enum path_role {
 	ROLE_NONE,
 	ROLE_FILE,	/* an existing regular file */
 	ROLE_DATA,	/* an existing regular file that is not empty */
-	ROLE_MAKE,	/* a regular file; made by the operation if it is not there */
+	ROLE_MAKE,	/* a regular file; made by the operation if it does not exist */
 	ROLE_OBJECT,	/* an existing file or directory */
-	ROLE_NEW_FILE,	/* nothing there before; a file afterwards */
-	ROLE_NEW_OTHER, /* nothing there before; something that is neither file nor directory */
-	ROLE_NEW_DIR,	/* nothing there before; a directory afterwards */
+	ROLE_NEW_FILE,	/* must not exist; a file afterwards */
+	ROLE_NEW_OTHER, /* must not exist; neither file nor directory afterwards */
+	ROLE_NEW_DIR,	/* must not exist; a directory afterwards */
 	ROLE_GONE_FILE, /* an existing file; nothing afterwards */
 	ROLE_GONE_DIR,	/* an existing empty directory; nothing afterwards */
 	ROLE_FROM,	/* an existing file or directory that moves to the ROLE_TO after it */
@@ -63,10 +62,10 @@ struct arg_def {
 	const char *name; /* in usage lines and messages: "FILE", "OFFSET" */
 	enum path_role role;
 	const struct word *words; /* ARG_FLAGS, ARG_CHOICE; ends with a NULL name */
-	uint64_t rare;		  /* ARG_FLAGS: bits that not every file system knows */
-	bool exclusive;		  /* ARG_FLAGS: more than one word is not defined */
+	uint64_t rare;		  /* ARG_FLAGS: bits that some file systems do not know */
+	bool exclusive;		  /* ARG_FLAGS: at most one word */
 	bool target;		  /* ARG_TEXT: the path that a symbolic link leads to */
-	bool optional;		  /* may be left out; only at the end */
+	bool optional;		  /* may be left out; only the last arguments */
 	uint64_t fallback;	  /* the value when left out */
 };
 
@@ -83,7 +82,7 @@ enum op_flags {
 	OP_MAKES_HANDLE = 1 << 2,
 	OP_WHOLE_FS = 1 << 3,	  /* acts on the whole file system */
 	OP_COMMAND = 1 << 4,	  /* runs a command, whose effect is unknown beforehand */
-	OP_DIRECT = 1 << 5,	  /* goes past the page cache, so it must be aligned */
+	OP_DIRECT = 1 << 5,	  /* bypasses the page cache, so it must be aligned */
 	OP_MAPS = 1 << 6,	  /* writes by stores to a mapping, not by one system call */
 	OP_RANGES = 1 << 7,	  /* allocates, frees or moves a range, as op_falloc_words say */
 	OP_COPIES = 1 << 8,	  /* copies data between files, byte by byte */
@@ -91,16 +90,16 @@ enum op_flags {
 	OP_XATTR = 1 << 10,	  /* gives an extended attribute a value */
 	OP_LINKS = 1 << 11,	  /* adds to the link count of a file or directory */
 	OP_REMOVES_DIR = 1 << 12, /* may remove a directory, which must be empty */
-	OP_UNMOUNTS = 1 << 13, /* unmounts, so its promise holds even where sync promises nothing */
-	OP_OPTIONAL = 1 << 14, /* a file system, or its mounter, need not be able to */
+	OP_UNMOUNTS = 1 << 13,	  /* unmounts; its promise holds even if sync promises nothing */
+	OP_OPTIONAL = 1 << 14,	  /* a file system, or its mounter, may lack it */
 };
 
 /* The part that survives a crash once the operation has returned. */
 enum op_promise {
 	OP_PROMISES_NOTHING,
-	OP_PROMISES_OBJECT, /* the file or directory that is its first argument: fsync */
+	OP_PROMISES_OBJECT, /* the file or directory of the first argument: fsync */
 	OP_PROMISES_DATA,   /* the data of that file, or that directory: fdatasync */
-	OP_PROMISES_RANGE,  /* the bytes that it wrote: msync */
+	OP_PROMISES_RANGE,  /* the written bytes: msync */
 	OP_PROMISES_ALL,
 };
 
@@ -111,7 +110,7 @@ struct op_def {
 	unsigned flags;
 	/* The promise unless a word says otherwise: see op_persists(). */
 	enum op_promise promise;
-	/* The same operation, with the same arguments, that makes its file; NULL: there is none. */
+	/* The operation with the same arguments that also makes the file; NULL: none. */
 	const struct op_def *makes;
 	/*
 	 * Performs the operation. Returns what the system call returned (>= 0) or -errno. Paths
@@ -120,7 +119,7 @@ struct op_def {
 	int64_t (*exec)(struct exec *x, const struct op *op);
 };
 
-/* An operation that the compiler knows: its place in op_table. */
+/* The index of an operation in op_table, as a constant. */
 #define OP_ID(name)  OP_ID_##name
 #define OP_DEF(name) (&op_table[OP_ID(name)])
 
@@ -130,7 +129,7 @@ enum op_id {
 	OP_COUNT
 };
 
-/* An argument's value. Which member counts follows from the kind. */
+/* An argument's value. The kind says which member is used. */
 struct arg {
 	const char *text; /* paths, handles, texts, attribute names */
 	uint64_t num;	  /* everything else */
@@ -140,9 +139,9 @@ struct arg {
 
 struct op {
 	const struct op_def *def;
-	bool setup;	     /* only prepares what a later operation depends on */
+	bool setup;	     /* only prepares for a later operation */
 	const char *handle;  /* the handle this operation makes, or NULL */
-	const char *before;  /* comment lines and empty lines above it, verbatim, or NULL */
+	const char *before;  /* comment lines and empty lines before it, verbatim, or NULL */
 	const char *comment; /* the comment at the end of its line, with the '#', or NULL */
 	struct arg args[OP_ARGS_MAX];
 };
@@ -160,11 +159,11 @@ const struct op_def *op_find(const char *name, size_t len);
 size_t op_count_args(const struct op_def *def);
 /* Whether this operation makes a promise: fsync and its kin, a write with `sync`, msync. */
 bool op_persists(const struct op *op);
-/* Whether the operation may be of several parts, of which a crash leaves an unknown some. */
+/* True if the operation may have several parts, any of which may survive a crash. */
 bool op_has_parts(const struct op *op);
-/* The value of the argument that is made of these words; 0 if there is none. */
+/* The value of the argument that takes these words; 0 if there is none. */
 uint64_t op_words(const struct op *op, const struct word *words);
-/* Its first offset, and the end of the range that begins there; false if it has none. */
+/* Gives the first offset, and the end of the range that begins there; false if there is none. */
 bool op_range(const struct op *op, uint64_t *from, uint64_t *to);
 
 /* Flags and words that executing, printing and generating all need to know. */

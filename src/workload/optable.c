@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* optable.c - the table itself, made from ops.def. See op.h for what the members mean. */
+/* optable.c - the table of operations, made from ops.def; op.h explains the members. */
 #include "workload/op.h"
 
 #include <fcntl.h>
@@ -61,7 +61,7 @@ const struct word op_falloc_words[] = {
 	{ NULL, 0 },
 };
 
-/* How ops.def says what its arguments are. More members of struct arg_def may follow. */
+/* The macros by which ops.def lists arguments. More members of struct arg_def may follow. */
 /* clang-format off */
 #define ARG(kind_, name_, ...) { .kind = kind_, .name = name_, __VA_ARGS__ }
 /* clang-format on */
@@ -77,7 +77,7 @@ const struct word op_falloc_words[] = {
 #define NUMBER(name_, ...)	   ARG(ARG_NUMBER, name_, __VA_ARGS__)
 #define FLAGS(name_, words_, ...)  ARG(ARG_FLAGS, name_, .words = words_, __VA_ARGS__)
 #define CHOICE(name_, words_, ...) ARG(ARG_CHOICE, name_, .words = words_, __VA_ARGS__)
-/* The arguments that may be left out; a mode then has a value of its own. */
+/* Arguments that may be left out; a mode then has its own default. */
 #define MODE_OR(fallback_)	    MODE("MODE", .optional = true, .fallback = fallback_)
 #define OPTIONAL_FLAGS(words_, ...) FLAGS("FLAGS", words_, .optional = true, __VA_ARGS__)
 
@@ -131,7 +131,7 @@ bool op_range(const struct op *op, uint64_t *from, uint64_t *to)
 	return false;
 }
 
-/* A write of nothing reaches no disk, whatever its flags. */
+/* A write of no bytes reaches no disk, whatever its flags. */
 static bool writes_nothing(const struct op *op)
 {
 	for (size_t i = 0; op->def->flags & OP_WRITES && op->def->args[i].kind != ARG_END; i++)

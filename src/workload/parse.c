@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * parse.c - text to workload. The text is hostile: everything is bounded, and every complaint
- * names line, column and what was expected there.
+ * parse.c - parses the text of a workload. The text is hostile: everything is bounded, and every
+ * message names the line, the column and what was expected there.
  */
 #include "workload/workload.h"
 
@@ -13,7 +13,7 @@
 
 enum { TEXT_MAX = 64 << 20 }; /* bytes of one workload, comments included */
 
-/* A line being taken apart. */
+/* A line that is being parsed. */
 struct line {
 	const char *text;
 	size_t len;
@@ -22,7 +22,7 @@ struct line {
 	unsigned number;
 };
 
-/* A word: where it stood, and its bytes with escapes undone. */
+/* A word: its column, and its bytes with escapes undone. */
 struct word_token {
 	size_t column; /* from 1 */
 	char *text;
@@ -42,7 +42,7 @@ static int complain(const struct line *l, size_t column, struct err *err, const 
 	va_end(ap);
 	for (char *p = what; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?'; /* from an escape; a complaint is one line */
+			*p = '?'; /* from an escape; a message is one line */
 	return err_set(err, -EINVAL, "%s:%u:%zu: %s", l->source, l->number, column, what);
 }
 
@@ -63,7 +63,7 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Undoes one escape at l->pos, which is at the backslash. */
+/* Undoes one escape; l->pos is at the backslash. */
 static int take_escape(struct line *l, char *out, struct err *err)
 {
 	size_t at = l->pos;
@@ -82,7 +82,7 @@ static int take_escape(struct line *l, char *out, struct err *err)
 	return 0;
 }
 
-/* A word between two '"', where l->pos is at the first; "" is the empty word. */
+/* Takes a word between two '"'; l->pos is at the first; "" is the empty word. */
 static int take_quoted(struct line *l, struct word_token *word, struct err *err)
 {
 	size_t start = l->pos++;
@@ -112,7 +112,7 @@ static int take_quoted(struct line *l, struct word_token *word, struct err *err)
 	return 1;
 }
 
-/* The next word; 1 if there is one, 0 at the end of the line. */
+/* Takes the next word. Returns 1, or 0 at the end of the line. */
 static int take_word(struct line *l, struct arena *arena, struct word_token *word, struct err *err)
 {
 	skip_blanks(l);
@@ -284,7 +284,7 @@ static int parse_arg(const struct line *l, struct word_token *word, const struct
 	arg->given = true;
 	switch (def->kind) {
 	case ARG_FILE:
-		/* A bare handle name wins; "./name" is the path. */
+		/* A word that is a handle's name means the handle; "./name" is the path. */
 		arg->is_handle = workload_handle(w, word->text) != NULL;
 		if (arg->is_handle) {
 			arg->text = word->text;
@@ -371,7 +371,7 @@ static int parse_args(struct line *l, struct workload *w, struct op *op, struct 
 			strbuf_str(&usage));
 }
 
-/* "NAME = " before an operation; the word is the name already read. 1 if it was one. */
+/* Takes "NAME = " before an operation; `word` is the name. Returns 1 if it was there. */
 static int take_handle(struct line *l, const struct word_token *word, struct op *op,
 		       struct err *err)
 {
@@ -395,7 +395,7 @@ static int take_handle(struct line *l, const struct word_token *word, struct op 
 	return 1;
 }
 
-/* Sums that the single numbers cannot show: where a range ends. */
+/* Checks the ends of ranges, which the checks of single numbers do not cover. */
 static int check_ranges(const struct line *l, const struct op *op, struct err *err)
 {
 	const struct arg_def *args = op->def->args;
@@ -408,7 +408,7 @@ static int check_ranges(const struct line *l, const struct op *op, struct err *e
 	return 0;
 }
 
-/* An operation, from the current position to the end of the line or its comment. */
+/* Parses an operation, from the current position to the end of the line or its comment. */
 static int parse_op(struct line *l, struct workload *w, struct op *op, struct err *err)
 {
 	struct word_token word;
@@ -468,7 +468,7 @@ int workload_add_line(struct workload *w, const char *text, struct err *err)
 	return parse_op_line(&l, w, NULL, err);
 }
 
-/* Whether the line is "workload NAME"; then `l` stands behind the keyword. */
+/* True if the line is "workload NAME"; then moves `l` behind the keyword. */
 static bool take_header(struct line *l)
 {
 	static const char keyword[] = "workload";
@@ -499,7 +499,7 @@ static int parse_header(struct line *l, struct workload *w, struct err *err)
 	if (rc > 0)
 		return complain(l, extra.column, err, "'%.40s' is too much: workload NAME",
 				extra.text);
-	if (rc == 0 && l->pos < l->len) { /* a comment behind the name moves above the line */
+	if (rc == 0 && l->pos < l->len) { /* a comment behind the name is kept as a line above it */
 		auto_strbuf before = STRBUF_INIT;
 		strbuf_addf(&before, "%s%.*s\n", w->before ? w->before : "", (int)(l->len - l->pos),
 			    l->text + l->pos);
@@ -523,7 +523,7 @@ void workload_reader_release(struct workload_reader *r)
 	strbuf_release(&r->comments);
 }
 
-/* Puts the next line into r->buf and its length into *len. 1, 0 at the end, or -errno. */
+/* Puts the next line into r->buf and its length into *len. Returns 1, 0 at the end, or -errno. */
 static int next_line(struct workload_reader *r, size_t *len, struct err *err)
 {
 	if (r->pending >= 0) {
@@ -531,7 +531,7 @@ static int next_line(struct workload_reader *r, size_t *len, struct err *err)
 		r->pending = -1;
 		return 1;
 	}
-	/* Not getline(): a stream without line ends must not fill the memory. */
+	/* getline() is not used: a stream without line ends must not fill the memory. */
 	size_t n = 0;
 	int c;
 	if (!r->buf) {
@@ -555,7 +555,7 @@ static int next_line(struct workload_reader *r, size_t *len, struct err *err)
 	if (c == EOF && !n)
 		return 0;
 	while (n && r->buf[n - 1] == '\r')
-		n--; /* files from other systems */
+		n--; /* a file with CR LF */
 	r->buf[n] = '\0';
 	*len = n;
 	return 1;
@@ -599,7 +599,7 @@ int workload_reader_next(struct workload_reader *r, struct workload *w, struct e
 		}
 		if (take_header(&l)) {
 			if (any) {
-				r->pending = (ssize_t)len; /* the line begins the next one */
+				r->pending = (ssize_t)len; /* the line begins the next workload */
 				break;
 			}
 			w->before = take_comments(r, w);
@@ -617,7 +617,7 @@ int workload_reader_next(struct workload_reader *r, struct workload *w, struct e
 	}
 	if (!any && (r->any || !r->comments.len))
 		return 0;
-	/* Comments before the next header belong to it; at the end of the file, here. */
+	/* Comments before the next header belong to that workload; at the end, to this one. */
 	if (r->pending < 0)
 		w->after = take_comments(r, w);
 	r->any = true;

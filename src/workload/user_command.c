@@ -17,7 +17,7 @@ void user_end_release(struct user_end *e)
 
 static const char *const variables[] = { "OUTAGE_DIR", "OUTAGE_DONE", "OUTAGE_OPERATION" };
 
-/* There is one thread, and no other child while this one runs. */
+/* setenv() is safe here: there is one thread, and no other child meanwhile. */
 static void set_variables(const struct user_command *c, const char *dir)
 {
 	auto_free char *done = xasprintf("%zu", c->done);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * user_command.h - a command of the user's that looks at a recovered file system: one that prints
- * what is there (--dump), or one that judges it (--check).
+ * user_command.h - the user's command that looks at a recovered file system: it prints the content
+ * (--dump), or judges it (--check).
  *
- * A shell runs it in the root of the file system, which it also finds in $1 and OUTAGE_DIR.
- * OUTAGE_DONE is how many operations had returned when the power failed, OUTAGE_OPERATION the one
- * that was under way, or nothing. The command has done its work if it ends with status 0, and only
- * then: one that is killed, takes too long or cannot be run has not.
+ * A shell runs the command in the root of the file system, whose path is also in $1 and OUTAGE_DIR.
+ * OUTAGE_DONE is the number of operations that had returned when the power failed, OUTAGE_OPERATION
+ * the one that was under way, or empty. The command succeeds if it ends with status 0, and only
+ * then: a command that is killed, takes too long or cannot be run fails.
  */
 #ifndef WORKLOAD_USER_COMMAND_H
 #define WORKLOAD_USER_COMMAND_H
@@ -20,7 +20,7 @@ struct user_command {
 	const char *text;
 	size_t done;
 	const char *operation; /* "" if none was under way */
-	const char *input;     /* its standard input; NULL: none */
+	const char *input;     /* the command's standard input; NULL: none */
 	size_t input_len;
 };
 
@@ -34,7 +34,7 @@ struct user_end {
 void user_end_release(struct user_end *e);
 #define auto_user_end __attribute__((cleanup(user_end_release))) struct user_end
 
-/* Runs it in `dir`. Fails only if no process can be had. `end` is empty before. */
+/* Runs the command in `dir`. Fails only if no process can be started. `end` must be empty. */
 int user_command_run(const struct user_command *c, const char *dir, struct user_end *end,
 		     struct err *err) must_check;
 

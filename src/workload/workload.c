@@ -55,7 +55,7 @@ bool workload_persists(const struct workload *w, size_t i)
 		const struct op *o = &w->ops.v[i];
 
 		if (o->handle && streq(o->handle, op->args[0].text))
-			return o->args[1].num & O_DSYNC; /* which O_SYNC holds */
+			return o->args[1].num & O_DSYNC; /* a bit that O_SYNC has, too */
 	}
 	return false;
 }
@@ -79,14 +79,14 @@ void workload_add(struct workload *w, const struct op *op)
 	workload_push(w, &copy);
 }
 
-/* A word as the parser wants it. */
+/* Prints a word as the parser reads it. */
 static void print_word(const char *text, struct strbuf *out)
 {
 	if (!*text) {
 		strbuf_adds(out, "\"\"");
 		return;
 	}
-	if (streq(text, "=")) { /* behind a word it would make that a handle */
+	if (streq(text, "=")) { /* a bare "=" would make the word before it a handle */
 		strbuf_adds(out, "\\x3d");
 		return;
 	}
@@ -100,7 +100,7 @@ static void print_word(const char *text, struct strbuf *out)
 	}
 }
 
-/* A command stays readable: blanks and quotes are many in it. */
+/* Prints a command in quotes: with escapes for all its blanks it would not be readable. */
 static void print_quoted(const char *text, struct strbuf *out)
 {
 	strbuf_addch(out, '"');
@@ -120,7 +120,7 @@ static void print_flags(const struct arg_def *def, uint64_t value, struct strbuf
 	size_t start = out->len;
 	uint64_t left = value;
 
-	/* Words that hold several bits (O_SYNC) come before those that hold one of them. */
+	/* Words of several bits (O_SYNC) come before words of one of these bits. */
 	while (left) {
 		const struct word *best = NULL;
 
@@ -184,7 +184,7 @@ void op_print(const struct op *op, struct strbuf *out)
 	}
 }
 
-/* Paths that are spelled like a handle made above would be taken for it. */
+/* True if a path is spelled like an earlier handle, for which it would be taken. */
 static bool shadowed(const struct workload *w, size_t op, const char *path)
 {
 	const struct workload_handle *handle = workload_handle(w, path);

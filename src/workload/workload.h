@@ -15,11 +15,11 @@
  * One operation a line, words separated by blanks. A line "workload NAME" begins the next workload
  * of a file; a file without one holds a single workload, named by its reader. "setup" in front of
  * an operation says that it only prepares. A name given by "NAME = open ..." means that handle from
- * there on; a path of the same spelling is then written "./NAME". Bytes that would not survive as a
- * word are written \xHH. A word may stand between '"', with blanks in it; there a '"' is written
- * \", and a '\' \\. The empty word is "".
+ * there on; a path of the same spelling is then written "./NAME". Bytes that cannot be in a word
+ * are written \xHH. A word may stand between '"', with blanks in it; there a '"' is written \", and
+ * a '\' \\. The empty word is "".
  *
- * Printing a parsed workload gives back the text, comments included, but for extra blanks,
+ * Printing a parsed workload gives the same text, with comments, except extra blanks, the form of
  * numbers (printed in decimal, modes in octal) and needless "./" or "//" in paths.
  */
 #ifndef WORKLOAD_WORKLOAD_H
@@ -64,11 +64,11 @@ void workload_add(struct workload *w, const struct op *op);
 /* Appends an operation whose texts are in the workload's arena already. */
 void workload_push(struct workload *w, const struct op *op);
 /*
- * Whether operation `i` makes a promise. Beyond op_persists(), a write through a handle that was
- * opened with sync or dsync does.
+ * True if operation `i` makes a promise. Beyond op_persists(), a write through a handle that was
+ * opened with sync or dsync makes one.
  */
 bool workload_persists(const struct workload *w, size_t i);
-/* Its first operation that runs a command, or NULL. */
+/* Returns the first operation that runs a command, or NULL. */
 const struct op *workload_command(const struct workload *w);
 /* The handle of that name, or NULL. */
 const struct workload_handle *workload_handle(const struct workload *w, const char *name);
@@ -89,24 +89,24 @@ struct workload_reader {
 	unsigned line;
 	char *buf;
 	size_t cap;
-	ssize_t pending; /* a line read and not yet used, or -1 */
+	ssize_t pending; /* the length of a line read and not yet used, or -1 */
 	struct strbuf comments;
 	bool any;
 };
 
 void workload_reader_init(struct workload_reader *r, FILE *in, const char *source);
 void workload_reader_release(struct workload_reader *r);
-/* 1 and a workload, 0 at the end, or -errno. `w` is initialised, and reused from call to call. */
+/* Returns 1 and a workload, 0 at the end, or -errno. `w` must be initialised, and may be reused. */
 int workload_reader_next(struct workload_reader *r, struct workload *w, struct err *err) must_check;
 
 void workload_print(const struct workload *w, struct strbuf *out);
-/* One operation without line end, comments or "setup". */
+/* Prints one operation without line end, comments or "setup". */
 void op_print(const struct op *op, struct strbuf *out);
 
-/* How the operation is written: "rename OLD NEW [FLAGS]". */
+/* Prints the form of the operation: "rename OLD NEW [FLAGS]". */
 void op_usage(const struct op_def *def, struct strbuf *out);
 
-/* Whether the text of a path argument is acceptable; `why` gets what is wrong. */
+/* True if the text of a path argument is acceptable; else `why` gets the reason. */
 bool workload_path_ok(const char *path, const char **why);
 
 #endif
