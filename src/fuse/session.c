@@ -134,7 +134,8 @@ static int mount_undisturbed(struct fuse_session *se, const char *dir)
 }
 
 /*
- * Explains a failed mount. For a user, fusermount3 mounts, and writes its reasons to standard error.
+ * Explains a failed mount. For a user, fusermount3 mounts, and writes its reasons to standard
+ * error.
  */
 static int cannot_mount(const char *dir, struct err *err)
 {
