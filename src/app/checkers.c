@@ -289,18 +289,18 @@ static int work(void *ctx, struct pool_worker *pool)
 
 /* ---- the parent ---- */
 
-/* Of a state that is asked about more than once, each time is a question of its own. */
+/*
+ * All that the check is given: a restart that is recorded again may have other events, and so other
+ * ids. Of a state that is asked about more than once, each time is a question of its own.
+ */
 static struct hash128 question_of(struct checkers *c, const struct app_state *a)
 {
-	size_t len = strlen(a->id);
-	uint64_t times = 0;
+	uint64_t key[] = { a->hash.lo, a->hash.hi, a->point, a->acked, c->opts->restart, 0 };
 	struct hash128 q;
 
-	if (!c->again)
-		return hash_bytes(a->id, len);
 	do
-		q = hash_bytes_seeded(a->id, len, ++times);
-	while (!hashset_insert(&c->asked, q));
+		q = hash_bytes_seeded(key, sizeof(key), c->again);
+	while (c->again && !hashset_insert(&c->asked, q) && ++key[5]);
 	return q;
 }
 
