@@ -52,6 +52,16 @@ check 'and can be gone on with' eval 'resumed run; test $status -eq 1'
 check 'which says the same' test "$(found_in run)" = "$some"
 check 'and leaves nothing' test ! -e run/before
 
+# Only the end of the run and that of the restart are looked at anew. The restart has no open files, so that
+# its record is the same each time.
+rm -rf run
+timeout 900 "${app[@]}" --crash recovery --recoveries 1 --restart 'cd "$OUTAGE_DIR" && { [ ! -e f2 ] || mkdir -p up/1 up/2; }' -- data >out 2>err
+check 'recovery: second crashes are checked' says '; 1 traced, 1 of them different: [1-9][0-9]* crash states'
+some=$(found_in run)
+resumed run
+check 'recovery: their answers are kept, too' test "$(asked)" -le 2
+check 'recovery: and say the same' test $status -eq 1 -a "$(found_in run)" = "$some"
+
 # Interrupted again before it has found them again.
 rm -rf run
 timeout 900 "${app[@]}" -- data >out 2>err

@@ -415,6 +415,7 @@ static struct app_search_opts search_all_of(struct app_whole *p, struct app_run 
 	struct app_search_opts o = search_of(p, run);
 	uint64_t spent = util_now_ns() - p->explored_ns;
 
+	o.answers = p->answers;
 	o.jobs = (unsigned)p->o->jobs;
 	if (p->o->time_ns)
 		o.time_ns = max(p->o->time_ns - min(p->o->time_ns, spent), (uint64_t)1);
@@ -521,6 +522,7 @@ static int search_restart(void *ctx, struct app_run *nested, uint64_t *states, s
 	p->at = nested;
 	p->at_log = &log;
 	struct app_search_opts o = search_all_of(p, nested);
+	o.restart = p->run.nested.n;
 	rc = search(&o, &r, err);
 	keep_counts(p, &r);
 	add_totals(p, &r.totals);
@@ -591,7 +593,6 @@ static int explore(struct app_whole *p, struct err *err)
 
 	p->explored_ns = util_now_ns();
 	struct app_search_opts o = search_all_of(p, &p->run);
-	o.answers = p->answers;
 	if (recovers(p)) {
 		o.changed = on_changed;
 		o.states.budget = nested_firsts(o.states.budget);

@@ -43,6 +43,7 @@ static struct checkers_opts checkers_of(const struct app_search_opts *o)
 		.place = o->place,
 		.launcher = o->launcher,
 		.answers = o->answers,
+		.restart = o->restart,
 		.check = { .command = o->judge->command,
 			   .errors_apart = o->judge->errors_apart,
 			   .timeout_ms = o->timeout_ms,

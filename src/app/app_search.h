@@ -53,6 +53,7 @@ struct app_search_opts {
 	const struct judge *judge;
 	struct launcher *launcher; /* see checkers.h; or NULL */
 	struct answers *answers;   /* the same */
+	uint64_t restart;	   /* the same */
 	uint64_t timeout_ms;
 	unsigned jobs;
 	uint64_t time_ns; /* 0: no limit */

@@ -40,6 +40,7 @@ struct checkers_opts {
 	void (*changed)(void *ctx, const struct app_state *s, const struct app_change *change);
 	/* Where answers are kept, and those of before the run was interrupted; or NULL. */
 	struct answers *answers;
+	uint64_t restart; /* 1 + the number of the one that is checked; 0: the run is */
 	/* Asked now and then; true ends the run. NULL: never. */
 	bool (*stop)(void *ctx);
 	void *ctx;

@@ -6,8 +6,8 @@
  *
  *	put -> recover -> look -> check -> clear
  *
- * T1: a place is cleared after each state, however the try ended: no state is tried on the remains
- *     of another.
+ * T1: no state is tried on the remains of another. A place is cleared after each state, however the
+ *     try ended; a place without clear() is made all new by the next put().
  * T2: of several errors, the first is told.
  */
 #ifndef SEARCH_SUBJECT_H
@@ -20,7 +20,7 @@
  * first may be NULL.
  */
 struct subject_ops {
-	/* Puts the state into its place. On failure nothing is left there. */
+	/* Puts the state into its place. After a failure another one can be put there (T1). */
 	int (*put)(void *subject, struct err *err);
 	/* Has it recovered. 1: it cannot be, and there is nothing to look at. */
 	int (*recover)(void *subject, struct err *err);
@@ -28,6 +28,7 @@ struct subject_ops {
 	int (*look)(void *subject, struct err *err);
 	/* Judges it, and uses it. 1: it is not fit to be used. */
 	int (*check)(void *subject, struct err *err);
+	/* NULL: put() leaves nothing of the state before. */
 	int (*clear)(void *subject, struct err *err);
 };
 

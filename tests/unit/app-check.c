@@ -749,7 +749,8 @@ static void test_deaths(struct history *h, const struct checkers_opts *opts)
 	o.ctx = &t;
 	ok(!system(make) && !states_new(h, &(struct states_opts){ .budget = 40 }, &s, &err),
 	   "states again");
-	ok(checkers_run(h, s, &o, &stats, &err) < 0 && strstr(err.msg, "died 6 times"),
+	ok(checkers_run(h, s, &o, &stats, &err) < 0 &&
+		   strstr(err.msg, "(Killed), 6 times in a row"),
 	   "a worker that dies again and again ends the run: %s", err.msg);
 	is_u(stats.checked, 5, "another has checked five states");
 	is_u(t.passed, 5, "and all of them are told");
@@ -880,7 +881,7 @@ static void test_many(bool launched)
 	s = NULL;
 	is_i(states_new(&f.h, &(struct states_opts){ .budget = 20 }, &s, &err), 0, "states again");
 	int rc = checkers_run(&f.h, s, &o, &stats, &err);
-	ok(rc < 0     ? strstr(err.msg, "died") != NULL
+	ok(rc < 0     ? strstr(err.msg, "in a row") != NULL
 	   : launched ? t.errors > 0
 		      : t.errors > 0 && stats.replaced == 2 * t.errors,
 	   "who dies is replaced, twice, and then what it was at is an error");
