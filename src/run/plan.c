@@ -330,7 +330,7 @@ int plan_complete(struct plan *p, struct err *err)
 			       "the writes of %s are seen only between operations, so none of them "
 			       "can be torn; give --crash without torn",
 			       target->name);
-	if (!p->budget && p->modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
+	if (!was_given(p, "budget") && p->modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
 		p->budget = 200;
 	if (!p->kernel) {
 		struct target_opts opts = { .spec = p->target,

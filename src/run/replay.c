@@ -52,7 +52,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 		.lose_flush = c->lose_flush,
 		.pm = stored_case_pm(c),
 		.media = media,
-		.media_max = BAD_MEDIA_MAX,
+		.media_max = c->media_max,
 		.fault = c->media,
 		.fsck = stored_case_uses_fsck(c),
 		.dump = c->dump,

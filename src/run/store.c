@@ -200,6 +200,8 @@ static void set_opts(struct stored_case *c, unsigned modes, const struct run_opt
 	c->check = own(o->check);
 	c->with_fsck = o->fsck;
 	c->granularity = o->pm.granularity;
+	if (o->media)
+		c->media_max = o->media_max;
 }
 
 static void print_state(const struct run_case *c, struct strbuf *out)

@@ -23,8 +23,8 @@
  * STORE_REFUSED.
  *
  * The keys "crash", "max-subset", "budget", "seed", "prune", "lose-flush", "model", "eadr",
- * "split", "granularity", "dump" and "check" of a case are the options of the run that found it, as
- * in RUN/run; "with-fsck" is what "fsck" is there.
+ * "split", "granularity", "media-max", "dump" and "check" of a case are the options of the run
+ * that found it, as in RUN/run; "with-fsck" is what "fsck" is there.
  */
 #ifndef RUN_STORE_H
 #define RUN_STORE_H
@@ -108,7 +108,8 @@ struct stored_case {
 	char *layer; /* of the enumeration that found it; NULL if before any crash */
 	char *crash, *prune, *phase, *mounted; /* NULL if it is not said */
 	char *survived, *lost;		       /* numbers of events, for people */
-	uint64_t done, max_subset, budget, seed, lose_flush, hang_after_ms, granularity, point;
+	uint64_t done, max_subset, budget, seed, lose_flush, hang_after_ms, granularity, point,
+		media_max;
 	bool eadr, split, with_fsck;
 	uint64_t operation; /* the blamed one; RUN_NO_OPERATION: none alone is */
 	/* Of an exploration: */

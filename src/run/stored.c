@@ -8,6 +8,7 @@
 #include "base/below.h"
 #include "base/hash.h"
 #include "base/io.h"
+#include "run/bad_media.h"
 #include "run/strange.h"
 
 /* ---- the record ---- */
@@ -59,6 +60,7 @@ static const struct record_field fields[] = {
 	FIELD("check", TRUST_COMMAND, TEXT, check),
 	FIELD("with-fsck", TRUST_HARMLESS, FLAG, with_fsck),
 	FIELD("granularity", TRUST_HARMLESS, NUMBER, granularity),
+	FIELD("media-max", TRUST_HARMLESS, NUMBER, media_max, .otherwise = BAD_MEDIA_MAX),
 	FIELD("point", TRUST_HARMLESS, NUMBER, point),
 	FIELD("layer", TRUST_HARMLESS, TEXT, layer),
 	FIELD("survived", TRUST_HARMLESS, TEXT, survived),

@@ -76,6 +76,33 @@ static void test_plan(void)
 	plan_release(&p);
 }
 
+/* Of --budget with --crash reorder. */
+static void test_budget(void)
+{
+	static const struct {
+		const char *given;
+		uint64_t want;
+	} cases[] = { { NULL, 200 }, { "0", 0 }, { "7", 7 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct err err = ERR_INIT;
+		struct plan p;
+
+		plan_init(&p);
+		p.kernel = xstrdup("6.1");
+		int rc = plan_set(&p, "target", "ext4", &err);
+		if (!rc)
+			rc = plan_set(&p, "crash", "reorder", &err);
+		if (!rc && cases[i].given)
+			rc = plan_set(&p, "budget", cases[i].given, &err);
+		if (!rc)
+			rc = plan_complete(&p, &err);
+		ok(!rc && p.budget == cases[i].want, "--budget %s is %llu",
+		   cases[i].given ? cases[i].given : "left out", llu(p.budget));
+		plan_release(&p);
+	}
+}
+
 static void test_plan_refused(void)
 {
 	static const struct {
@@ -542,7 +569,7 @@ static void test_second(void)
 	auto_free char *text =
 		xasprintf(CASE_HEAD "target ext4\nguarantee linux\nstate %s/%s\nbase base.img\n"
 				    "size 65536\ncrash reorder,recovery\nmax-subset 4\n"
-				    "budget 77\nseed 5\nprune none\nlose-flush 2\n",
+				    "budget 77\nseed 5\nprune none\nlose-flush 2\nmedia-max 4\n",
 			  id, other);
 	write_text(where, "case", text);
 	write_text(where, "problems", "missing\tfoo\tfoo: is missing\t\n");
@@ -559,8 +586,12 @@ static void test_second(void)
 	struct run_opts opts;
 	is_i(replay_opts(&c, &opts, &err), 0, "its options");
 	ok(opts.modes == (RUN_REORDER | RUN_RECOVERY) && opts.max_subset == 4 &&
-		   opts.budget == 77 && opts.seed == 5 && opts.vary_all && opts.lose_flush == 2,
+		   opts.budget == 77 && opts.seed == 5 && opts.vary_all && opts.lose_flush == 2 &&
+		   opts.media_max == 4,
 	   "are those of the run that found it");
+	c.budget = 0;
+	is_i(replay_opts(&c, &opts, &err), 0, "of a run without a budget");
+	is_u(opts.budget, 0, "none is its limit");
 	unlink(recovery);
 	crash_state_release(&state);
 	state = (struct crash_state)CRASH_STATE_INIT;
@@ -689,6 +720,7 @@ int main(void)
 	if (!mkdtemp(dir))
 		return 1;
 	test_plan();
+	test_budget();
 	test_plan_refused();
 	test_plan_harm();
 	test_agrees();

@@ -14,6 +14,7 @@
 #include "leaks.h"
 #include "record/disk_impl.h"
 #include "run/progress.h"
+#include "run/replay.h"
 #include "run/store.h"
 
 enum { SIZE = 64 << 10 };
@@ -230,6 +231,32 @@ static void test_alone(bool replace)
 	end(&k);
 }
 
+/* With --rerun, a finding is looked for as it was found. */
+static void test_options(void)
+{
+	auto_free char *at = xasprintf("%s/options", dir);
+	struct stored_case c;
+	struct run_opts opts = { 0 };
+	struct err err = ERR_INIT;
+	struct world k;
+
+	begin(&k);
+	k.opts.modes = RUN_REORDER;
+	k.opts.budget = 0;
+	k.opts.media = 1;
+	k.opts.media_max = 4;
+	int rc = store_case_alone(at, &k.found, &k.opts, &err);
+	if (!rc)
+		rc = store_load(at, &c, &err);
+	if (ok(!rc, "a case with options is kept: %s", err.msg) &&
+	    ok(!replay_opts(&c, &opts, &err), "and read"))
+		ok(opts.modes == RUN_REORDER && !opts.budget && opts.media_max == 4,
+		   "with no limit of its states, and one of bad lines");
+	if (!rc)
+		stored_case_release(&c);
+	end(&k);
+}
+
 /* S3 */
 static void test_cluster(void)
 {
@@ -259,6 +286,7 @@ int main(void)
 	test_alone(false);
 	test_alone(true);
 	test_kept("a hang", keep_hang, 8);
+	test_options();
 	test_cluster();
 	return done_testing();
 }

@@ -72,6 +72,7 @@ static const struct trust_key of_case[] = {
 	{ "eadr", TRUST_HARMLESS },
 	{ "split", TRUST_HARMLESS },
 	{ "granularity", TRUST_HARMLESS },
+	{ "media-max", TRUST_HARMLESS },
 	{ "with-fsck", TRUST_HARMLESS }, /* that it is there counts */
 	{ "hang-after-ms", TRUST_HARMLESS },
 	{ "point", TRUST_HARMLESS },
