@@ -41,6 +41,9 @@ suppresses() {
 	check "$name: there are kinds" eval "test $status -eq 2 && complains 'no kind of problem'"
 	check "$name: of a run that goes on, too" eval \
 		"rm run -rf; found $(printf '%q ' "$@") --suppress less; timeout 900 '$OUTAGE' $2 --resume run --json >out; test \$? -eq 1 && json 'd[\"findings\"] == 1'"
+	check "$name: given once more" eval "timeout 900 '$OUTAGE' $2 --resume run --suppress less >out 2>err; test \$? -eq 1"
+	check "$name: others are refused" eval \
+		"timeout 900 '$OUTAGE' $2 --resume run --suppress one >out 2>err; test \$? -eq 2 && complains 'began with another --suppress'"
 }
 
 # ---- app ----

@@ -44,6 +44,8 @@ check 'hide nothing' json 'd["suppressed"] == 0'
 check 'two files' sick 0 "${bounds[@]}" --suppress less --suppress <(head -n 1 rules) -o two
 check 'they hold when the run is resumed' status 0 test --resume hidden --json
 check 'as before' json 'd["suppressed"] > 3'
+check 'also if they are given once more' status 0 test --resume hidden --suppress rules --json
+check 'others are refused' eval 'status 2 test --resume hidden --suppress less && complains "began with another --suppress"'
 printf '# fine\nmissing: *\nmising: *\n' >bad
 check 'a rule that is wrong' sick 2 -b seq-1 --suppress bad -o no
 check 'is named' grep -q "bad:3: 'mising' is no kind" err

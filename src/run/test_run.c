@@ -50,6 +50,22 @@ static int save_suppressions(const struct test_run *r, struct err *err)
 	return io_write_file(r->dir, "suppressions", text.buf, text.len, 0, err);
 }
 
+/* The rules that the run began with; if some are given again, they must be the same. */
+static int load_suppressions(struct test_run *r, struct err *err)
+{
+	auto_strbuf given = STRBUF_INIT, saved = STRBUF_INIT;
+
+	suppress_print(&r->suppress, &given);
+	suppress_release(&r->suppress);
+	int rc = suppress_load_saved(&r->suppress, r->dir, err);
+	suppress_print(&r->suppress, &saved);
+	if (rc || !given.len || streq(strbuf_str(&given), strbuf_str(&saved)))
+		return rc;
+	return err_set(err, -EINVAL,
+		       "the run began with another --suppress: leave the option out, or begin a "
+		       "new run");
+}
+
 /* ---- a new one ---- */
 
 static void ready_to_mark(struct test_run *r)
@@ -136,9 +152,6 @@ int test_run_resume(struct test_run *r, struct err *err)
 	r->dir = xstrdup(r->resume);
 	if (r->output)
 		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", r->dir);
-	if (!rc && r->suppress.rules.n)
-		rc = err_set(err, -EINVAL,
-			     "--resume keeps the suppressions of %s: leave --suppress out", r->dir);
 	if (!rc)
 		rc = plan_load(r->dir, &r->plan, err);
 	if (!rc)
@@ -149,7 +162,7 @@ int test_run_resume(struct test_run *r, struct err *err)
 	if (!rc)
 		rc = check_resumable(r, err);
 	if (!rc)
-		rc = suppress_load_saved(&r->suppress, r->dir, err);
+		rc = load_suppressions(r, err);
 	if (!rc)
 		rc = check_source(r, err);
 	if (!rc)
