@@ -55,8 +55,15 @@ for command in "${commands[@]}"; do
 	done
 done
 for command in test explore app pm; do
-	check "$command: no jobs" refused '--jobs is ' $command --jobs 0
+	check "$command: no jobs" refused '--jobs is from 1 to' $command --jobs 0
+	check '... or too many' refused '--jobs is from 1 to' $command --jobs 257
 	check '... budget' eval '[ $command = explore ] || refused "--budget: '"'x'"' is not a count" $command --budget x'
+done
+for command in test explore app pm replay shrink; do
+	check "$command: no time" refused '--time is more than 0, not 0' $command --time 0
+done
+for command in explore app; do
+	check "$command: no findings" refused '--findings is at least 1, not 0' $command --findings 0
 done
 check 'one that is nearly right' refused 'unknown option --bugdet (did you mean --budget?)' app --bugdet 3
 check 'a command that is nearly right' refused "there is no command 'tset' (did you mean test?)" tset

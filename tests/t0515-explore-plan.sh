@@ -109,6 +109,8 @@ fi
 # ---- reported, replayed, trusted ----
 
 trial=("$mutant" explore)
+check 'a run of three tasks' tries 1 -t mutant:errno --order walk --time 800s --findings 2 --seed 1 -j 3 --json
+check '... stops after the findings of all of them, and what two have at hand' json '2 <= d["findings"] <= 4'
 check 'a run with a finding' tries 1 -t mutant:errno --order walk --time 800s --findings 1 --seed 5
 version=$(outage --version && sed 's/^outage //' out)
 check '... is reported' eval 'outage report kept && says "^run kept: 1 finding in 1 cluster"'

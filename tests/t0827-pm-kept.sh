@@ -51,6 +51,11 @@ check 'with the numbers that were told' test "$(grep -c "^ *$dir/r/findings/[0-9
 last=$((found - 1))
 check 'the last number is the greatest' test -s r/findings/$last/case
 
+# ---- its seed ----
+timeout 900 "$OUTAGE" pm --file pool -o seeded --seed 7 --budget 5 --check true -- "$undo" pool noise >out 2>err
+check 'the seed is in its plan' grep -qx 'seed 7' seeded/run
+check '... and holds' eval '! timeout 900 "$OUTAGE" pm --resume seeded --seed 8 >out 2>err && complains "began with --seed 7"'
+
 # ---- the summary cannot be written ----
 echo 'mkdir -p r/summary' >do.sh
 pm

@@ -296,7 +296,7 @@ static int run_workers(struct test *t)
 	if (!disk_clean_up(&removed, &ignored) && removed)
 		log_info("cleared %u disks that a killed run had left behind", removed);
 	plan_run_opts(&t->run.plan, &opts.run);
-	opts.jobs = (unsigned)min(t->jobs, (uint64_t)WORKERS_MAX);
+	opts.jobs = (unsigned)t->jobs;
 	if (opts.jobs > t->run.plan.workloads - t->before)
 		opts.jobs = (unsigned)(t->run.plan.workloads - t->before);
 	int rc = t->tune ? tune_apply(&tune, &err) : 0;
@@ -407,7 +407,9 @@ static const struct opt crash_options[] = {
 		     "persist (default), last, prefix, reorder (default for persistent memory), "
 		     "torn, recovery"),
 	{ OPT_FLAG, "torn", .rare = true, .help = "the same as --crash reorder,torn" },
-	OPTION_BUDGET("crash states of one workload; default: 200 for reorder, torn and recovery"),
+	OPTION_BUDGET(
+		"crash states of one workload; 0: no limit; default: 200 for reorder, torn and "
+		"recovery, else 0"),
 	OPTION_MAX_SUBSET("reorder: at most N writes lost, or surviving", .otherwise = "2",
 			  .rare = true),
 	OPTION_PRUNE("reads (default): vary only the writes that recovery or the walk reads; none "
@@ -443,9 +445,8 @@ static const struct opt options[] = {
 	{ OPT_GROUP, .group = target_options, .take = take_target, .rare = true },
 	{ OPT_GROUP, .group = guest_options, .take = take_target, .rare = true },
 	{ OPT_GROUP, .group = crash_options, .take = take_plan },
-	{ OPT_DURATION, "time", 0, "DURATION", AT(time_ns),
-	  .help = "stop after that, from when the targets are up" },
-	OPTION_JOBS("workers; default: two for each processor", 0, AT(jobs)),
+	OPTION_TIME("stop after that, from when the targets are up", AT(time_ns)),
+	OPTION_JOBS("workers; default: two for each processor", WORKERS_MAX, AT(jobs)),
 	OPTION_HANG_AFTER(AT(hang_ns), .rare = true, .least = 1000000000, .otherwise = "120s"),
 	{ OPT_FLAG, "tune", 0, NULL, AT(tune), .rare = true,
 	  .help = "while it runs, lower the console's log level and raise the priority of "
@@ -482,7 +483,7 @@ static void init(void *test)
 {
 	struct test *t = test;
 
-	t->jobs = 2 * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+	t->jobs = min(2 * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN), (uint64_t)WORKERS_MAX);
 	test_run_init(&t->run);
 	t->run.suppress.is_kind = finding_kind_known;
 }

@@ -66,8 +66,8 @@ void list_pm_models(struct strbuf *out);
 #define OPTION_TIMEOUT(words, ...) \
 	{ OPT_DURATION, "timeout", 0, "DURATION", __VA_ARGS__, .rare = true, .help = words }
 
-#define OPTION_TIME(...) \
-	{ OPT_DURATION, "time", 0, "DURATION", __VA_ARGS__, .least = 1, .help = "stop after that" }
+#define OPTION_TIME(words, ...) \
+	{ OPT_DURATION, "time", 0, "DURATION", __VA_ARGS__, .least = 1, .help = words }
 #define OPTION_JOBS(words, max_, ...) \
 	{ OPT_COUNT, "jobs", 'j', "N", __VA_ARGS__, .least = 1, .most = max_, .help = words }
 /* Of a command that searches. */
@@ -121,6 +121,7 @@ void list_pm_models(struct strbuf *out);
 #define OPTION_FINDINGS(words, ...) \
 	{ OPT_COUNT, "findings", 0, "N", .rare = true, .help = words, ##__VA_ARGS__ }
 
+/* Of all commands that search, 0 is no limit. */
 #define OPTION_BUDGET(words, ...) { OPT_COUNT, "budget", 0, "N", .help = words, ##__VA_ARGS__ }
 #define OPTION_SEED(words, ...) \
 	{ OPT_NUMBER, "seed", 0, "N", .help = "for " words, .otherwise = "0", ##__VA_ARGS__ }

@@ -35,6 +35,7 @@ struct tasks_parent {
 	struct task_slot slot[TASKS_MAX];
 	struct kmsg kmsg;
 	struct kmsg_shared *kmsg_shared;
+	_Atomic uint64_t *found; /* findings of all tasks, but for those being made smaller */
 	char fatal[600];
 	bool killed; /* a task that may have left a disk behind */
 	bool stopping;
@@ -57,6 +58,10 @@ static int open_visited(struct tasks_parent *p, unsigned i, struct err *err)
 
 static int share_memory(struct tasks_parent *p, unsigned i, struct err *err)
 {
+	if (!i)
+		p->found = pool_share(sizeof(*p->found), err);
+	if (!p->found)
+		return err->code;
 	p->slot[i].shared = pool_share(sizeof(*p->slot[i].shared), err);
 	return p->slot[i].shared ? open_visited(p, i, err) : err->code;
 }
@@ -74,6 +79,7 @@ static int work(void *ctx, struct pool_worker *w)
 				       .shared = p->slot[i].shared,
 				       .visited = p->slot[i].visited,
 				       .kmsg = p->kmsg_shared,
+				       .found = p->found,
 				       .pool = w });
 	pool_done(w, NULL, 0);
 	return 0;
@@ -167,6 +173,14 @@ static void take_message(struct tasks_parent *p, struct task_slot *s, const stru
 	}
 }
 
+/* A task that makes a finding smaller does that to its end. */
+static void stop_at_limit(struct tasks_parent *p)
+{
+	for (unsigned i = 0; i < p->opts->jobs; i++)
+		if (p->opts->max_cases && *p->found >= p->opts->max_cases)
+			p->slot[i].shared->progress.stop = true;
+}
+
 static void on_message(void *ctx, unsigned worker, uint32_t kind, const void *data, size_t len)
 {
 	struct tasks_parent *p = ctx;
@@ -178,6 +192,7 @@ static void on_message(void *ctx, unsigned worker, uint32_t kind, const void *da
 	memcpy(&m, data, len);
 	assert(m.task < p->opts->jobs);
 	take_message(p, &p->slot[m.task], &m);
+	stop_at_limit(p);
 }
 
 /*
@@ -476,6 +491,7 @@ static void release(struct tasks_parent *p)
 			visited_close(s->visited);
 	}
 	pool_unshare(p->kmsg_shared, sizeof(*p->kmsg_shared));
+	pool_unshare(p->found, sizeof(*p->found));
 }
 
 /* Of a file system that is not its own, this machine's kernel has nothing to say. */

@@ -43,6 +43,7 @@ struct task_opts {
 	struct shared *shared;
 	struct visited *visited;
 	struct kmsg_shared *kmsg;
+	_Atomic uint64_t *found;  /* findings of all tasks; see --findings */
 	struct pool_worker *pool; /* messages go there */
 };
 

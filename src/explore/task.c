@@ -15,6 +15,7 @@ void task_tell(struct task *t, enum message_kind kind, const char *words, const 
 {
 	struct message m = { .kind = kind, .task = t->o.number, .ops = ops };
 
+	*t->o.found += kind == MSG_FOUND || kind == MSG_CUT_SHORT;
 	snprintf(m.words, sizeof(m.words), "%s", words);
 	snprintf(m.dir, sizeof(m.dir), "%s", dir ? dir : "");
 	pool_tell(t->o.pool, kind, &m, sizeof(m));
@@ -32,7 +33,8 @@ unsigned task_times_seen(struct task *t, const char *signature)
 
 void task_count_cases(const struct task *t, struct search *s)
 {
-	if (t->o.shared->cases >= (t->opts->max_cases ? t->opts->max_cases : CASES_MAX))
+	if (t->opts->max_cases ? *t->o.found >= t->opts->max_cases
+			       : t->o.shared->cases >= CASES_MAX)
 		s->progress->stop = true;
 }
 
