@@ -40,10 +40,7 @@ static const struct record_field fields[] = {
 	FIELD(key, leads, kind, member, .option = name),
 #define GUEST_OPTION TARGET_OPTION
 #include "target/options.def"
-#define EXPLORE_OPTION(member, kind, name, arg, default_, both, ...)                               \
-	FIELD(name, TRUST_HARMLESS, kind, member, .otherwise = default_ both),
-#define EXPLORE_FILE(member, name, ...) FIELD(name, TRUST_HARMLESS, PROSE, member),
-#define EXPLORE_SECTION(title)
+#define PLAN_AS FIELD
 #include "explore/explore_options.def"
 	FIELD("hash", TRUST_HARMLESS, TEXT, hash, .option = "", .required = true),
 	FIELD("reference", TRUST_TARGET, PARTS, references, .option = "ref",

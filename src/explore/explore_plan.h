@@ -17,15 +17,8 @@
 #define EXPLORE_EXPLORE_PLAN_H
 
 #include "case/dir.h"
+#include "case/plan_def.h"
 #include "explore/explore.h"
-
-#define EXPLORE_OWNED_TEXT   char *
-#define EXPLORE_OWNED_COUNT  uint64_t
-#define EXPLORE_OWNED_SIZE   uint64_t
-#define EXPLORE_OWNED_NUMBER uint64_t
-#define EXPLORE_OWNED_CHOICE uint64_t
-#define EXPLORE_OWNED_SET    uint64_t
-#define EXPLORE_OWNED_FLAG   bool
 
 struct explore_reference {
 	char *spec, *kernel, *recorder;
@@ -39,9 +32,7 @@ struct explore_plan {
 #define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
 #define GUEST_OPTION			 TARGET_OPTION
 #include "target/options.def"
-#define EXPLORE_OPTION(member, kind, ...) EXPLORE_OWNED_##kind member;
-#define EXPLORE_FILE(member, ...)	  char *member;
-#define EXPLORE_SECTION(title)
+#define PLAN_AS MEMBER
 #include "explore/explore_options.def"
 	struct vec_of(struct explore_reference) references;
 	bool ours;	/* this user made it, or takes it for his own; not saved */

@@ -16,24 +16,22 @@
 #define RUN_PLAN_H
 
 #include "case/dir.h"
+#include "case/plan_def.h"
 #include "run/run.h"
 
+#define PLAN_MODES "persist last prefix reorder torn recovery" /* enum run_mode */
 enum { PLAN_KEEP_DEFAULT = 5 };
+enum plan_prune { PLAN_PRUNE_READS, PLAN_PRUNE_NONE, PLAN_PRUNE_UNSAID };
 
-struct plan {
-	char *target, *kernel, *started, *guarantee, *recorder, *bounds, *hash;
-	char *media, *model;
+/* Its members are in the order of RUN/run. */
+struct plan { /* NOLINT(clang-analyzer-optin.performance.Padding) */
+	char *target, *kernel, *started, *guarantee, *recorder;
 #define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
 #define GUEST_OPTION			 TARGET_OPTION
 #include "target/options.def"
-	char *files_hash;   /* of what they held when they were looked at; not saved */
-	char *dump, *check; /* commands of the user's that look at each state */
-	struct words files;
-	uint64_t modes, max_subset, budget, lose_flush, skip, limit, sample, seed, workloads;
-	uint64_t keep;	      /* cases of a cluster; UINT64_MAX: all */
-	uint64_t media_max;   /* lines of a state that are bad */
-	uint64_t granularity; /* of persistent memory: 8 or 64 */
-	bool vary_all, fsck, paranoid, eadr, split;
+	char *files_hash; /* of what they held when they were looked at; not saved */
+#define PLAN_AS MEMBER
+#include "run/test_options.def"
 	bool ours;	/* this user made it, or takes it for his own; not saved */
 	uint64_t given; /* a bit for each key that was set */
 };

@@ -122,7 +122,7 @@ static void test_plan_refused(void)
 		{ "bounds seq-1\n", "", "either bounds or files" },
 		{ "bounds seq-1\n", "bounds seq-1\nfile /x\n", "either bounds or files" },
 		{ "keep all", "keep some", "--keep" },
-		{ "prune none", "prune much", "--prune" },
+		{ "prune none", "prune much", "prune is one of" },
 		{ "fsck yes", "fsck perhaps", "fsck is yes" },
 	};
 
