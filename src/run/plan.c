@@ -170,15 +170,6 @@ char *plan_now(void)
 	return xstrdup(text);
 }
 
-static bool was_given(const struct plan *p, const char *key)
-{
-	size_t i = 0;
-
-	while (!streq(fields[i].key.name, key))
-		i++;
-	return p->given >> i & 1;
-}
-
 /* Completes the options for persistent memory; refuses those that the target cannot have. */
 static int complete_pm(struct plan *p, const struct target_ops *target, struct err *err)
 {
@@ -261,7 +252,8 @@ int plan_complete(struct plan *p, struct err *err)
 			       "the writes of %s are seen only between operations, so none of them "
 			       "can be torn; give --crash without torn",
 			       target->name);
-	if (!was_given(p, "budget") && p->modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
+	if (!given_has(&plan_record, p->given, "budget") &&
+	    p->modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
 		p->budget = 200;
 	if (!p->kernel) {
 		struct target_opts opts = { .spec = p->target,
@@ -326,17 +318,7 @@ void plan_run_opts(const struct plan *p, struct run_opts *out)
 	};
 }
 
-/* ---- as text ---- */
-
-int plan_agrees(const struct plan *saved, const struct plan *given, struct err *err)
-{
-	return given_agree(&plan_record, saved, given, given->given, err);
-}
-
-void plan_print(const struct plan *p, struct strbuf *out)
-{
-	record_print(&plan_record, p, out);
-}
+/* ---- kept ---- */
 
 static int check_whole(const void *plan, struct err *err)
 {
@@ -350,38 +332,17 @@ static int check_whole(const void *plan, struct err *err)
 }
 
 static const char *const marked[] = { "suppressions", NULL };
-static const struct case_plan kept = { .type = &plan_record,
-				       .files = { "run", marked },
-				       .check = check_whole,
-				       .given = offsetof(struct plan, given) };
-
-int plan_parse(const char *text, size_t len, const char *source, struct plan *out, struct err *err)
-{
-	*out = (struct plan){ 0 };
-	return case_plan_parse(&kept, text, len, source, out, err);
-}
-
-int plan_save(const struct plan *p, const char *run, struct err *err)
-{
-	return case_plan_save(&kept, run, p, err);
-}
-
-int plan_sync(const char *run, struct err *err)
-{
-	return case_plan_sync(&kept, run, err);
-}
-
-int plan_load(const char *run, struct plan *out, struct err *err)
-{
-	return case_plan_load(&kept, run, out, err);
-}
+const struct case_plan plan_kept = { .type = &plan_record,
+				     .files = { "run", marked },
+				     .check = check_whole,
+				     .given = offsetof(struct plan, given) };
 
 int plan_trust(struct plan *p, const char *run, bool trust, struct err *err)
 {
 	auto_strbuf would = STRBUF_INIT;
 	struct err why = ERR_INIT;
 
-	p->ours = trust || !case_plan_verify(&kept, run, &why);
+	p->ours = trust || !case_plan_verify(&plan_kept, run, &why);
 	if (p->ours)
 		return 0;
 	strange_target(p->target, false, &would);

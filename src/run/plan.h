@@ -37,6 +37,8 @@ struct plan { /* NOLINT(clang-analyzer-optin.performance.Padding) */
 };
 
 extern const struct record_type plan_record;
+/* RUN/run, for case_plan_load() and so on. */
+extern const struct case_plan plan_kept;
 
 void plan_init(struct plan *p);
 void plan_release(struct plan *p);
@@ -47,21 +49,10 @@ int plan_set(struct plan *p, const char *option, const char *value, struct err *
 int plan_complete(struct plan *p, struct err *err) must_check;
 /* Notes what the guest's files hold: they may become others while the run goes on. */
 void plan_look_at_files(struct plan *p);
-/* An option that was given must be the same as in the saved plan. */
-int plan_agrees(const struct plan *saved, const struct plan *given, struct err *err) must_check;
 bool plan_from_stdin(const struct plan *p);
 /* Borrows from the plan. */
 void plan_run_opts(const struct plan *p, struct run_opts *out);
 
-void plan_print(const struct plan *p, struct strbuf *out);
-int plan_parse(const char *text, size_t len, const char *source, struct plan *out, struct err *err)
-	must_check;
-/* With the mark of this user. */
-int plan_save(const struct plan *p, const char *run, struct err *err) must_check;
-/* Writes to disk what plan_save() wrote, and the run's name. */
-int plan_sync(const char *run, struct err *err) must_check;
-/* -ENOENT if the run has none. */
-int plan_load(const char *run, struct plan *out, struct err *err) must_check;
 /*
  * Sets `ours`: its mark is this user's, or `trust` says that he takes it for his own. Refuses one
  * that is not, and that leads to more than a guest (trust.h).
