@@ -285,8 +285,9 @@ int case_plan_parse(const struct case_plan *p, const char *text, size_t len, con
 		    void *out, struct err *err)
 {
 	uint64_t given = 0;
-	int rc = record_parse(p->type, text, len, source, out, &given, err);
 
+	memset(out, 0, p->type->size);
+	int rc = record_parse(p->type, text, len, source, out, &given, err);
 	if (rc)
 		return rc;
 	if (p->given)

@@ -424,11 +424,8 @@ static const struct opt named_options[] = {
 };
 
 static const struct opt plan_options[] = {
-#define EXPLORE_OPTION(member, kind_, name_, arg_, default_, both, help_, ...)                     \
-	{ .kind = OPT_##kind_, .name = name_, .arg = arg_, .help = (help_)both, ##__VA_ARGS__ },
-#define EXPLORE_FILE(member, name_, arg_, help_, ...)                                              \
-	{ .kind = OPT_TEXT, .name = name_, .arg = arg_, .help = help_, .hint = HINT_FILE },
-#define EXPLORE_SECTION(title) { .kind = OPT_SECTION, .help = title },
+#define PLAN_AT(member)
+#define PLAN_AS ENTRY
 #include "explore/explore_options.def"
 	OPT_END
 };
@@ -450,8 +447,8 @@ static const struct opt options[] = {
 	{ OPT_GROUP, .group = plan_options, .take = take_plan },
 	OPTION_LIMIT("operations", AT(o.operations)),
 	OPTION_TIME("stop after that, from when the targets are up", AT(o.time_ns)),
-	OPTION_FINDINGS("stop after so many, of all tasks; default: 10 of each task",
-			AT(o.max_cases), .least = 1),
+	{ OPT_COUNT, "findings", 0, "N", AT(o.max_cases), .least = 1, .rare = true,
+	  .help = "stop after so many, of all tasks; default: 10 of each task" },
 	OPTION_HANG_AFTER(AT(o.hang_ms), .unit = 1000000, .least = 100, .rare = true,
 			  .otherwise = "60s"),
 	{ OPT_FLAG, "overlap", 0, NULL, AT(overlap), .rare = true,

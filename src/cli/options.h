@@ -25,23 +25,24 @@
 #include "base/vec.h"
 
 enum opt_kind {
-	OPT_LAST,     /* ends the table */
-	OPT_SECTION,  /* `help` is the title of what follows */
-	OPT_ARGUMENT, /* no option: explains an argument, and how it is completed */
-	OPT_GROUP,    /* the table `group`, for the struct at `at` */
-	OPT_FLAG,     /* true, or 1 */
-	OPT_OFF,      /* false, or 0 */
-	OPT_TEXT,     /* const char *, which lives as long as the struct args */
-	OPT_COPY,     /* char *, which its struct owns */
-	OPT_LINES,    /* const char *: a line for each time the option is given */
-	OPT_LIST,     /* vec_of(const char *): one for each time */
-	OPT_NUMBER,   /* plain; this and the following are numbers of 4 or 8 bytes */
-	OPT_COUNT,    /* with units of ten */
-	OPT_SIZE,     /* with units of two */
-	OPT_DURATION, /* in nanoseconds, divided by `unit` */
-	OPT_CHOICE,   /* the place of the value among `words`; also a bool */
-	OPT_SET,      /* "a,c": bit 0 for the first of `words`, and so on; each at most once */
-	OPT_CALL,     /* `call` makes something of it */
+	OPT_LAST,	      /* ends the table */
+	OPT_SECTION,	      /* `help` is the title of what follows */
+	OPT_ARGUMENT,	      /* no option: explains an argument, and how it is completed */
+	OPT_GROUP,	      /* the table `group`, for the struct at `at` */
+	OPT_FLAG,	      /* true, or 1 */
+	OPT_OFF,	      /* false, or 0 */
+	OPT_TEXT,	      /* const char *, which lives as long as the struct args */
+	OPT_COPY,	      /* char *, which its struct owns */
+	OPT_PROSE = OPT_COPY, /* as records call it */
+	OPT_LINES,	      /* const char *: a line for each time the option is given */
+	OPT_LIST,	      /* vec_of(const char *): one for each time */
+	OPT_NUMBER,	      /* plain; this and the following are numbers of 4 or 8 bytes */
+	OPT_COUNT,	      /* with units of ten */
+	OPT_SIZE,	      /* with units of two */
+	OPT_DURATION,	      /* in nanoseconds, divided by `unit` */
+	OPT_CHOICE,	      /* the place of the value among `words`; also a bool */
+	OPT_SET,  /* "a,c": bit 0 for the first of `words`, and so on; each at most once */
+	OPT_CALL, /* `call` makes something of it */
 };
 
 /* How a value is completed, if not by its words. */

@@ -142,7 +142,7 @@ static void new_case_release(struct new_case *n)
 static int new_case_open(const char *run, const char *name, struct new_case *out, struct err *err)
 {
 	auto_free char *now = xasprintf("findings/%s", name);
-	int rc = explore_plan_sync(run, err);
+	int rc = case_plan_sync(&explore_plan_kept, run, err);
 
 	out->run = run;
 	out->name = name;

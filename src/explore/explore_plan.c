@@ -40,10 +40,7 @@ static const struct record_field fields[] = {
 	FIELD(key, leads, kind, member, .option = name),
 #define GUEST_OPTION TARGET_OPTION
 #include "target/options.def"
-#define EXPLORE_OPTION(member, kind, name, arg, default_, both, ...)                               \
-	FIELD(name, TRUST_HARMLESS, kind, member, .otherwise = default_ both),
-#define EXPLORE_FILE(member, name, ...) FIELD(name, TRUST_HARMLESS, PROSE, member),
-#define EXPLORE_SECTION(title)
+#define PLAN_AS FIELD
 #include "explore/explore_options.def"
 	FIELD("hash", TRUST_HARMLESS, TEXT, hash, .option = "", .required = true),
 	FIELD("reference", TRUST_TARGET, PARTS, references, .option = "ref",
@@ -92,15 +89,6 @@ int explore_plan_set_ref(struct explore_plan *p, size_t i, const char *option, c
 {
 	assert(i < p->references.n);
 	return given_set(&reference_record, &p->references.v[i], NULL, option, value, err);
-}
-
-static bool was_given(const struct explore_plan *p, const char *option)
-{
-	size_t i = 0;
-
-	while (!streq(fields[i].key.name, option))
-		i++;
-	return p->given >> i & 1;
 }
 
 /* ---- its sides ---- */
@@ -214,11 +202,11 @@ static void fill_in(struct explore_plan *p, bool bounded)
 {
 	bool walk = p->order == SEARCH_WALK;
 
-	if (p->crash_modes && !was_given(p, "crash-every"))
+	if (p->crash_modes && !given_has(&explore_record, p->given, "crash-every"))
 		p->crash_every = 1;
 	if (!p->depth)
 		p->depth = !walk ? DEPTH : p->crash_every ? DEPTH_WALK_CRASHES : DEPTH_WALK;
-	if (!was_given(p, "round") && !p->alphabet && bounded)
+	if (!given_has(&explore_record, p->given, "round") && !p->alphabet && bounded)
 		p->round = ROUND;
 	if (!p->references.n)
 		vec_push(&p->references, (struct explore_reference){ .spec = xstrdup("reffs") });
@@ -277,12 +265,6 @@ int explore_plan_inputs(struct explore_plan *p, const char *source, struct input
 	return 0;
 }
 
-int explore_plan_agrees(const struct explore_plan *saved, const struct explore_plan *given,
-			struct err *err)
-{
-	return given_agree(&explore_record, saved, given, given->given, err);
-}
-
 static void sides_of(const struct explore_plan *p, struct target_opts *references,
 		     struct explore_opts *out)
 {
@@ -334,32 +316,17 @@ static int check_loaded(const void *plan, struct err *err)
 }
 
 static const char *const no_other[] = { NULL };
-static const struct case_plan kept = { .type = &explore_record,
-				       .files = { "explore-run", no_other },
-				       .check = check_loaded,
-				       .given = offsetof(struct explore_plan, given) };
-
-int explore_plan_save(const struct explore_plan *p, const char *run, struct err *err)
-{
-	return case_plan_save(&kept, run, p, err);
-}
-
-int explore_plan_sync(const char *run, struct err *err)
-{
-	return case_plan_sync(&kept, run, err);
-}
-
-int explore_plan_load(const char *run, struct explore_plan *out, struct err *err)
-{
-	return case_plan_load(&kept, run, out, err);
-}
+const struct case_plan explore_plan_kept = { .type = &explore_record,
+					     .files = { "explore-run", no_other },
+					     .check = check_loaded,
+					     .given = offsetof(struct explore_plan, given) };
 
 int explore_plan_trust(struct explore_plan *p, const char *run, bool trust, struct err *err)
 {
 	auto_strbuf would = STRBUF_INIT;
 	struct err why = ERR_INIT;
 
-	p->ours = trust || !case_plan_verify(&kept, run, &why);
+	p->ours = trust || !case_plan_verify(&explore_plan_kept, run, &why);
 	if (p->ours)
 		return 0;
 	strange_target(p->target, false, &would);

@@ -16,34 +16,14 @@
 #define PM_PM_KEEP_H
 
 #include "case/dir.h"
+#include "case/plan_def.h"
 
 enum { PM_CRASH_REORDER = 1 << 0, PM_CRASH_RECOVERY = 1 << 1 };
 
 struct pm_plan {
-	char *file;    /* absolute */
-	char *dir;     /* where commands are run */
-	char *program; /* with its arguments, quoted for a shell: for people */
-	char *check;
-	char *dump;
-	char *model;   /* of persistence; NULL: "pm" */
-	char *recover; /* is run before either of them; NULL: they recover themselves */
-	uint64_t granularity, max_subset, budget, seed, timeout_ms;
-	uint64_t split;	      /* 0 or 1 */
-	uint64_t first_point; /* no crash is tried before */
-	uint64_t media;	      /* 1 << MEDIA_...: faults on top of crash states */
-	uint64_t media_max;   /* lines of one state that get each of them */
-	uint64_t prune;	      /* 0 or 1: only what recovery and check read is varied */
-	uint64_t preload;     /* 0 or 1: traced by the library, without an emulator */
-	uint64_t promises;    /* SEMANTIC_..., of each operation; for a dump */
-	uint64_t enough;      /* failures for one reason at one point that will do; 0: all */
-	uint64_t crash;	      /* bits of PM_CRASH_... */
-	uint64_t recoveries;  /* as --recoveries says */
-	uint64_t trace_limit; /* bytes; 0: as the tracer has it */
-	char *qemu;	      /* the emulator; NULL: the usual one */
-	char *suppress;	      /* rules (case/suppress.h), or NULL */
-	bool stacks;
-	uint64_t made; /* the number of the file, if it was not there before; else 0 */
-	bool ours;     /* this user made it, or takes it for his own; see case_trust() */
+#define PLAN_AS MEMBER
+#include "pm/pm_options.def"
+	bool ours; /* this user made it, or takes it for his own; see case_trust() */
 };
 
 void pm_plan_release(struct pm_plan *p);

@@ -440,7 +440,7 @@ static int load_about(struct run_view *r, struct err *err)
 {
 	if (!below_exists(r->dir, CASE_RUN) || case_is(r->dir, "explore"))
 		return 0;
-	int rc = plan_load(r->dir, &r->plan, err);
+	int rc = case_plan_load(&plan_kept, r->dir, &r->plan, err);
 	if (rc)
 		return rc;
 	r->has_plan = true;

@@ -112,7 +112,7 @@ static int store_base(const struct store_place *at, const struct image *base, bo
 	if (!rc && ours)
 		rc = mark_image(at->run, at->base, false, err);
 	if (!rc)
-		rc = plan_sync(at->run, err);
+		rc = case_plan_sync(&plan_kept, at->run, err);
 	*at->base_kept = !rc;
 	/* The next case will try again, and must not take it for another worker's. */
 	if (rc && below_remove(at->run, name, &ignored))
@@ -410,7 +410,7 @@ int store_hang(const struct store_place *at, const struct store_hang *h,
 	auto_strbuf text = STRBUF_INIT;
 	auto_findings problems = { 0 };
 	auto_newdir dir = IO_NEWDIR_INIT;
-	int rc = plan_sync(at->run, err);
+	int rc = case_plan_sync(&plan_kept, at->run, err);
 
 	if (!rc)
 		rc = open_case(at, &dir, err);
