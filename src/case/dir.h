@@ -162,6 +162,19 @@ struct case_keeper {
 /* There are `nested` runs by now. */
 int case_keep(struct case_keeper *k, size_t nested, uint64_t n, const void *finding,
 	      struct err *err) must_check;
+/*
+ * For a finding that is made of another one: its place is free, or `force` says that what is there
+ * is replaced, and the directory above it is made. A finding of that kind needs its run, and lies
+ * in one; NULL: it stands by itself.
+ */
+int case_place(const char *path, const char *kind, bool force, struct err *err) must_check;
+/* Keeps such a finding there. */
+int case_put_at(const struct case_kind *k, const char *path, const void *finding, struct err *err)
+	must_check;
+/* How much smaller it is, in what the crash lost. */
+struct case_shrunk {
+	uint64_t lost_before, lost_after, tried;
+};
 int case_remove_number(const char *run, uint64_t n, struct err *err) must_check;
 /* One more than the last number of the findings that case_list() gave. */
 uint64_t case_next_number(const struct words *list);

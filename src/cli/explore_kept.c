@@ -125,6 +125,7 @@ static int report(const char *dir, enum report_form form, struct strbuf *out, st
 
 const struct case_ops kind_explore = {
 	.name = "explore",
+	.on_target = true,
 	.title = test_title,
 	.report = report,
 	.replay = explore_again,

@@ -2,10 +2,6 @@
 /* test_findings.c - report and shrink of a run of outage test. */
 #include "cli/test_findings.h"
 
-#include <errno.h>
-#include <sys/stat.h>
-
-#include "base/below.h"
 #include "run/guest_opts.h"
 #include "report/report.h"
 #include "run/shrink.h"
@@ -112,31 +108,6 @@ static int shrink(void *ctx)
 	return EXIT_OK;
 }
 
-/* Within a run, no link is followed; and what a killed process left there is removed. */
-static int make_parent(const char *path)
-{
-	auto_free char *dir = NULL, *name = NULL;
-	struct err err = ERR_INIT;
-
-	if (!below_split(path, &dir, &name))
-		return mkdir(dir, 0777) < 0 && errno != EEXIST
-			       ? cli_failf("cannot make the directory %s: %m", dir)
-			       : 0;
-	*strchr(name, '/') = '\0';
-	return below_make_dir(dir, name, &err) || below_sweep(dir, name, &err) ? cli_fail(&err) : 0;
-}
-
-/* The finding made before may have taken half an hour. */
-static int check_free(const struct shrink_request *o)
-{
-	auto_free char *at = below_case(o->output);
-
-	if (o->force || !below_exists(at, "case"))
-		return 0;
-	return cli_failf("%s holds a finding already: give --force to replace it, or another -o",
-			 o->output);
-}
-
 int test_shrink(const struct shrink_request *r)
 {
 	struct shrinking o = { .r = r, .opts = { .max_runs = r->max_runs, .step = on_step } };
@@ -150,17 +121,16 @@ int test_shrink(const struct shrink_request *r)
 		rc = guest_opts_apply(&r->guest, &o.c, &err);
 	if (!rc && o.c.ours)
 		cli_ready_to_mark(&o.unmarked);
-	int status = rc ? cli_fail(&err) : check_free(r);
-	if (!status)
-		status = make_parent(r->output);
-	if (!status)
-		status = cli_watch(shrink, &o, (unsigned)(r->time_ns / 1000000000) + 1, NULL);
+	if (!rc)
+		rc = case_place(r->output, NULL, r->force, &err);
+	int status = rc ? cli_fail(&err) : cli_watch(shrink, &o, r->time_ns, NULL);
 	stored_case_release(&o.c);
 	return status;
 }
 
 const struct case_ops kind_test = {
 	.name = "test",
+	.on_target = true,
 	.title = test_title,
 	.report = report,
 	.replay = test_replay,
