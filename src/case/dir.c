@@ -406,8 +406,8 @@ static void link_trace(const char *run, const struct io_newdir *to)
 		errno = 0;
 }
 
-int case_put(const struct case_kind *k, const char *run, const char *name, const void *finding,
-	     struct err *err)
+static int put(const struct case_kind *k, const char *run, const char *name, const void *finding,
+	       struct err *err)
 {
 	const struct case_finding *f = finding;
 	const struct case_files files = files_of(k);
@@ -446,7 +446,7 @@ int case_put_number(const struct case_kind *k, const char *run, uint64_t n, cons
 	auto_free char *name = number_name(n);
 	int rc = below_make_dir(run, findings, err);
 
-	return rc ? rc : case_put(k, run, name, finding, err);
+	return rc ? rc : put(k, run, name, finding, err);
 }
 
 /* Within a run, no link is followed; and what a killed process left there is removed. */
@@ -490,7 +490,7 @@ int case_put_at(const struct case_kind *k, const char *path, const void *finding
 	auto_free char *dir = NULL, *name = NULL;
 
 	below_split(path, &dir, &name);
-	return case_put(k, dir, name, finding, err);
+	return put(k, dir, name, finding, err);
 }
 
 int case_keep(struct case_keeper *k, size_t nested, uint64_t n, const void *finding,

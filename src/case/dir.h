@@ -144,12 +144,9 @@ int case_summary_save(const struct case_kind *k, const char *run, const void *su
 		      struct err *err) must_check;
 
 /*
- * Keeps a finding as NAME below the run, in place of what has that name, on disk when it returns.
- * A state of a nested run needs that, too.
+ * Keeps a finding as RUN/findings/N, in place of what has that number, on disk when it returns. A
+ * state of a nested run needs that, too.
  */
-int case_put(const struct case_kind *k, const char *run, const char *name, const void *finding,
-	     struct err *err) must_check;
-/* The same as RUN/findings/N. */
 int case_put_number(const struct case_kind *k, const char *run, uint64_t n, const void *finding,
 		    struct err *err) must_check;
 

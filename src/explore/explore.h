@@ -69,14 +69,4 @@ struct explore_result {
 int explore_run(const struct explore_opts *opts, struct explore_result *out, struct err *err)
 	must_check;
 
-/*
- * Does a script that was kept again, `tries` times, on sides of its own; `shown` gets how often it
- * showed the same, and `result` what was seen last. `start` are SIDES_MAX images to begin with; the
- * first is NULL: new file systems.
- */
-int explore_replay(const struct explore_opts *opts, const struct script *script,
-		   const struct image *const *start, const char *signature, unsigned tries,
-		   unsigned *shown, struct step_result *result, struct strbuf *log, struct err *err)
-	must_check;
-
 #endif
