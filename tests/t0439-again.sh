@@ -41,7 +41,7 @@ late() {
 	gives 2 "$2" "$1" --time 1s && complains 'did not end within 1 s; it was killed' && no_nap
 	local status=$?
 	rm hangs
-	return $status
+	return "$status"
 }
 
 # ---- outage app ----

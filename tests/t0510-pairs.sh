@@ -119,6 +119,14 @@ check 'an image of another size' sh -c "
 	timeout 900 '$OUTAGE' explore --replay image --trust >out 2>err; [ \$? = 2 ]"
 check 'is refused' grep -q 'the image has 1048576 bytes' err
 
+# ---- one of many of its kind ----
+
+check 'the same is found again and again' tries 1 -t ext4,grpid --order walk --limit 30000 --seed 3 --inputs few --json
+check 'two are kept' test "$(json_value 'd["findings"]')" = 2 -a "$(find kept/findings -mindepth 1 -maxdepth 1 | wc -l)" = 2
+check 'and the others are counted' test "$(json_value 'd["not_kept"]')" -gt 2
+check 'without JSON, too' eval "tries 1 -t ext4,grpid --order walk --limit 30000 --seed 3 --inputs few &&
+	grep -q '^[0-9]* more findings of the same kinds are counted, and not kept$' out"
+
 # ---- FUSE ----
 
 if [ -x "$seedfs" ] && [ -e /dev/fuse ]; then

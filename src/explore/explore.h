@@ -53,6 +53,7 @@ struct explore_result {
 	uint64_t adopted, abandoned, depth_max, compared, crash_states;
 	uint64_t findings, errors;
 	uint64_t suppressed;   /* would be findings, and are known */
+	uint64_t not_kept;     /* the same: are of a kind of which some are kept */
 	uint64_t shrinking;    /* findings that are kept, and made smaller right now */
 	uint64_t cut_short;    /* findings that were, when the run ended */
 	uint64_t searching_ns; /* since all tasks were up; 0: they are not */
