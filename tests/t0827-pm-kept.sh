@@ -56,6 +56,35 @@ timeout 900 "$OUTAGE" pm --file pool -o seeded --seed 7 --budget 5 --check true 
 check 'the seed is in its plan' grep -qx 'seed 7' seeded/run
 check '... and holds' eval '! timeout 900 "$OUTAGE" pm --resume seeded --seed 8 >out 2>err && complains "began with --seed 7"'
 
+# ---- more than are kept ----
+{
+	printf '#include <%s>\n' fcntl.h immintrin.h sys/mman.h
+	for i in $(seq 70); do
+		echo "__attribute__((noinline)) static void store_$i(long *p) { p[8 * $i] = 1; }"
+	done
+	echo 'int main(int argc, char **argv) {'
+	echo 'long *p = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, open(argv[argc - 1], O_RDWR), 0);'
+	printf 'store_%d(p);' $(seq 70)
+	echo 'p[0] = 1; for (int i = 0; i <= 70; i++) _mm_clflush(&p[8 * i]);'
+	echo '_mm_sfence(); return 0; }'
+} >many.c
+check 'a program that takes 70 stores for durable' cc -o many many.c
+# Once the first word is there, all others must be.
+cat >all.sh <<'END'
+[ "$(od -An -v -w64 -tu1 -N 4544 "$1" | awk '{ n += $1; if (NR == 1) first = $1 } END { print !first || n == 71 }')" = 1 ]
+END
+many() {
+	rm -rf r
+	timeout 900 "$OUTAGE" pm --file pool -o r -j 1 --max-subset 1 --check "sh '$dir/all.sh' \"\$1\"" "$@" -- ./many pool >out 2>err
+}
+many
+check 'each of which is found' eval "test $? -eq 1 && test \$(grep -c '^found' out) -eq 70"
+check 'of which 64 are kept' test "$(ls -d r/findings/[0-9]* | wc -l)" -eq 64
+check 'with their places' test "$(grep -c "^ *$dir/r/findings/[0-9]*$" out)" -eq 64
+check 'and it is said of the others' grep -q "^70 findings; .*; 6 of the findings not kept, the others are kept in $dir/r$" out
+many --json
+check 'in JSON, too' test "$(json_value '(d["findings"], d["not_kept"])')" = '(70, 6)'
+
 # ---- the summary cannot be written ----
 echo 'mkdir -p r/summary' >do.sh
 pm

@@ -407,8 +407,8 @@ static void link_trace(const char *run, const struct io_newdir *to)
 		errno = 0;
 }
 
-int case_put(const struct case_kind *k, const char *run, const char *name, const void *finding,
-	     struct err *err)
+static int put(const struct case_kind *k, const char *run, const char *name, const void *finding,
+	       struct err *err)
 {
 	const struct case_finding *f = finding;
 	const struct case_files files = files_of(k);
@@ -447,7 +447,51 @@ int case_put_number(const struct case_kind *k, const char *run, uint64_t n, cons
 	auto_free char *name = number_name(n);
 	int rc = below_make_dir(run, findings, err);
 
-	return rc ? rc : case_put(k, run, name, finding, err);
+	return rc ? rc : put(k, run, name, finding, err);
+}
+
+/* Within a run, no link is followed; and what a killed process left there is removed. */
+static int make_above(const char *dir, char *name, bool in_run, struct err *err)
+{
+	if (!in_run)
+		return mkdir(dir, 0777) < 0 && errno != EEXIST
+			       ? err_set(err, -errno, "cannot make the directory %s: %m", dir)
+			       : 0;
+	*strchr(name, '/') = '\0';
+	int rc = below_make_dir(dir, name, err);
+	return rc ? rc : below_sweep(dir, name, err);
+}
+
+int case_place(const char *path, const char *kind, bool force, struct err *err)
+{
+	auto_free char *at = below_case(path), *dir = NULL, *name = NULL;
+	bool in_run = below_split(path, &dir, &name);
+	auto_free char *above = in_run ? xstrdup(dir) : xasprintf("%s/..", dir);
+	struct stat st;
+
+	/* The finding made before may have taken half an hour. */
+	if (!force && below_exists(at, CASE_FILE))
+		return err_set(err, -EEXIST,
+			       "%s holds a finding already: give --force to replace it, or another "
+			       "-o",
+			       path);
+	/* The place would be replaced with all it holds. */
+	if (kind && !in_run && lstat(path, &st) == 0)
+		return err_set(err, -EEXIST, "%s is there already: leave out -o", path);
+	if (kind && !case_is(above, kind))
+		return err_set(err, -EINVAL,
+			       "%s cannot be the place of a finding of outage %s, which needs its "
+			       "run: leave out -o",
+			       path, kind);
+	return make_above(dir, name, in_run, err);
+}
+
+int case_put_at(const struct case_kind *k, const char *path, const void *finding, struct err *err)
+{
+	auto_free char *dir = NULL, *name = NULL;
+
+	below_split(path, &dir, &name);
+	return put(k, dir, name, finding, err);
 }
 
 int case_keep(struct case_keeper *k, size_t nested, uint64_t n, const void *finding,

@@ -144,12 +144,9 @@ int case_summary_save(const struct case_kind *k, const char *run, const void *su
 		      struct err *err) must_check;
 
 /*
- * Keeps a finding as NAME below the run, in place of what has that name, on disk when it returns.
- * A state of a nested run needs that, too.
+ * Keeps a finding as RUN/findings/N, in place of what has that number, on disk when it returns. A
+ * state of a nested run needs that, too.
  */
-int case_put(const struct case_kind *k, const char *run, const char *name, const void *finding,
-	     struct err *err) must_check;
-/* The same as RUN/findings/N. */
 int case_put_number(const struct case_kind *k, const char *run, uint64_t n, const void *finding,
 		    struct err *err) must_check;
 
@@ -162,6 +159,19 @@ struct case_keeper {
 /* There are `nested` runs by now. */
 int case_keep(struct case_keeper *k, size_t nested, uint64_t n, const void *finding,
 	      struct err *err) must_check;
+/*
+ * For a finding that is made of another one: its place is free, or `force` says that what is there
+ * is replaced, and the directory above it is made. A finding of that kind needs its run, and lies
+ * in one; NULL: it stands by itself.
+ */
+int case_place(const char *path, const char *kind, bool force, struct err *err) must_check;
+/* Keeps such a finding there. */
+int case_put_at(const struct case_kind *k, const char *path, const void *finding, struct err *err)
+	must_check;
+/* How much smaller it is, in what the crash lost. */
+struct case_shrunk {
+	uint64_t lost_before, lost_after, tried;
+};
 int case_remove_number(const char *run, uint64_t n, struct err *err) must_check;
 /* One more than the last number of the findings that case_list() gave. */
 uint64_t case_next_number(const struct words *list);

@@ -88,7 +88,7 @@ void cli_tell_strange(const char *dir);
  * is EXIT_FAILED. With `hung` not NULL, that the time is up is no failure: it is set, nothing is
  * printed, and the status is EXIT_FINDINGS.
  */
-int cli_watch(int (*fn)(void *ctx), void *ctx, unsigned timeout_s, bool *hung);
+int cli_watch(int (*fn)(void *ctx), void *ctx, uint64_t time_ns, bool *hung);
 
 /*
  * Flushes standard output and tells whether all of it got there: EXIT_OK, or EXIT_FAILED after a

@@ -159,11 +159,11 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 	json_adopted(&j, r);
 	json_kvs(&j, KV("abandoned", r->abandoned), KV("crash_states", r->crash_states),
 		 KV("findings", r->findings), KV("findings_before", e->run.found_before),
-		 KV("suppressed", r->suppressed), KV("cut_short", r->cut_short),
-		 KV("errors", r->errors), KV("elapsed_s", elapsed), KV("depth_max", r->depth_max),
-		 KV("omission", r->omission), KV("bytes_per_state", r->bytes_per_state),
-		 KV("partitions_exercised", sum.parts), KV("partitions", sum.all_parts),
-		 KV("combinations_exercised", sum.combinations),
+		 KV("suppressed", r->suppressed), KV("not_kept", r->not_kept),
+		 KV("cut_short", r->cut_short), KV("errors", r->errors), KV("elapsed_s", elapsed),
+		 KV("depth_max", r->depth_max), KV("omission", r->omission),
+		 KV("bytes_per_state", r->bytes_per_state), KV("partitions_exercised", sum.parts),
+		 KV("partitions", sum.all_parts), KV("combinations_exercised", sum.combinations),
 		 KV("combinations", sum.all_combinations), KV("errors_exercised", sum.errors),
 		 KV("exhausted", r->exhausted));
 	cli_json_end(&j);
@@ -211,6 +211,10 @@ static void print_findings(const struct explore *e, const struct explore_result 
 {
 	if (r->suppressed)
 		printf("%llu %s suppressed\n", COUNT(r->suppressed, "finding is", "findings are"));
+	if (r->not_kept)
+		printf("%llu %s counted, and not kept\n",
+		       COUNT(r->not_kept, "more finding of the same kinds is",
+			     "more findings of the same kinds are"));
 	if (r->findings)
 		printf("%llu %s, kept in %s\n", COUNT_S(r->findings, "finding"), e->run.dir);
 	else if (tried_nothing(r))

@@ -113,10 +113,11 @@ static void print_json(const struct pm *p)
 		 KV("cpus", s->cpus), KV("crash_states", s->crash_states),
 		 KV("unique_states", s->unique_states), KV("checked", s->checked),
 		 KV("failing", s->failing), KV("findings", s->findings),
-		 KV("suppressed", s->suppressed), KV("errors", s->errors),
-		 KV("elapsed_s", ticker_elapsed(&p->ticker)), KV("budget_hit", (bool)s->budget_hit),
-		 KV("left_out", s->left_out), KV("known", s->known), KV("dropped", s->dropped),
-		 KV("copies_not_cut", s->copies), KV("granularity", p->asked.plan.granularity),
+		 KV("not_kept", s->not_kept), KV("suppressed", s->suppressed),
+		 KV("errors", s->errors), KV("elapsed_s", ticker_elapsed(&p->ticker)),
+		 KV("budget_hit", (bool)s->budget_hit), KV("left_out", s->left_out),
+		 KV("known", s->known), KV("dropped", s->dropped), KV("copies_not_cut", s->copies),
+		 KV("granularity", p->asked.plan.granularity),
 		 KV("max_subset", p->asked.plan.max_subset),
 		 KV("model", p->asked.plan.model ? p->asked.plan.model : model_pm.name),
 		 KV("media_states", s->media_states), KV("media_left_out", p->out.media_left_out),
@@ -205,8 +206,12 @@ static void print_text(const struct pm *p)
 	if (!s->findings)
 		printf(s->checked ? "nothing found\n" : "nothing was tried\n");
 	else
-		printf("%llu %s; %llu %s; kept in %s\n", COUNT_S(s->findings, "finding"),
-		       COUNT(s->failing, "state fails", "states fail"), p->out.dir);
+		printf("%llu %s; %llu %s; ", COUNT_S(s->findings, "finding"),
+		       COUNT(s->failing, "state fails", "states fail"));
+	if (s->not_kept)
+		printf("%llu of the findings not kept, the others are ", llu(s->not_kept));
+	if (s->findings)
+		printf("kept in %s\n", p->out.dir);
 }
 
 /* ---- all of it ---- */

@@ -379,12 +379,13 @@ static void add_up(const struct tasks_parent *p, struct explore_result *r)
 #define ADD(member)   r->member += s->member;
 
 	EACH_SUM(BEGIN)
-	r->depth_max = r->shrinking = 0;
+	r->depth_max = r->shrinking = r->not_kept = 0;
 	for (unsigned i = 0; i < p->opts->jobs; i++) {
 		const struct search_progress *s = &p->slot[i].shared->progress;
 
 		EACH_SUM(ADD)
 		r->shrinking += p->slot[i].shrinks;
+		r->not_kept += p->slot[i].shared->not_kept;
 		r->depth_max = max(r->depth_max, (uint64_t)s->depth_max);
 		/* By bits only, some may have been left out. */
 		all &= s->done && !p->slot[i].visited->hashed;

@@ -60,7 +60,7 @@ static int keep_found(struct task_crash *found, const struct run_case *c, struct
 	auto_free char *signature = xasprintf("%s %s", c->state ? "crash" : "live",
 					      finding_kind_name(c->findings->v[0].kind));
 
-	if (task_times_seen(t, signature) >= KIND_MAX)
+	if (task_has_enough(t, signature, KIND_MAX))
 		return -ECANCELED; /* one of many of its kind */
 	struct store_place at = { .run = t->opts->dir,
 				  .base = t->base,

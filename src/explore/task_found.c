@@ -283,7 +283,7 @@ int task_found(void *ctx, struct search *s, const struct script *script, struct 
 	struct task *t = ctx;
 	struct small f = { .t = t, .before = script->w.ops.n, .ops = script->w.ops.n };
 
-	if (task_times_seen(t, result->signature) >= SAME_MAX)
+	if (task_has_enough(t, result->signature, SAME_MAX))
 		return 0; /* one of many of its kind */
 	f.name = finding_dir_name(task_next_case(t), t->o.number);
 	remember_words(&f, result);

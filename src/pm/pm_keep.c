@@ -54,6 +54,7 @@ static const struct record_field summary_fields[] = {
 	FIELD("copies", TRUST_HARMLESS, NUMBER, copies),
 	FIELD("dropped", TRUST_HARMLESS, NUMBER, dropped),
 	FIELD("suppressed", TRUST_HARMLESS, NUMBER, suppressed),
+	FIELD("not-kept", TRUST_HARMLESS, NUMBER, not_kept),
 };
 #undef FIELD
 

@@ -54,6 +54,7 @@ struct pm_summary {
 	uint64_t pruned, reads_traced, reads_whole;
 	uint64_t known;	     /* states that were left out, as they fail for a known reason */
 	uint64_t suppressed; /* findings that a rule names */
+	uint64_t not_kept;   /* findings that were told, and are too many to be kept */
 	uint64_t copies;     /* not cut at every line */
 	uint64_t dropped;    /* failing states that no finding was made of, as they were too many */
 };

@@ -210,6 +210,7 @@ static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct e
 	auto_words there = { 0 };
 	int rc = leave_out_known(p, &cases, err);
 	p->out->summary.findings = cases.n;
+	p->out->summary.not_kept = cases.n - min(cases.n, (size_t)KEEP_MAX);
 	if (!rc)
 		rc = save_cases(p, &cases, err);
 	/* Findings of earlier processes count if they stay. */
@@ -217,8 +218,7 @@ static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct e
 		rc = case_list(p->out->dir, &there, err);
 	p->out->summary.findings = max(p->out->summary.findings, (uint64_t)there.n);
 	for (size_t i = 0; i < cases.n; i++) {
-		if (i < KEEP_MAX)
-			p->o->found(p->o->ctx, &cases.v[i], p->to + i, !rc);
+		p->o->found(p->o->ctx, &cases.v[i], p->to + i, !rc && i < KEEP_MAX);
 		case_finding_release(&pm_kind, &cases.v[i]);
 	}
 	vec_release(&cases);
