@@ -16,14 +16,6 @@ explore() { # NAME OPTIONS...
 	"$OUTAGE" explore -t reffs -j 1 --limit "$limit" --json -o "$name" "$@" >"$name.out" 2>"$name.err" </dev/null &
 	pid=$!
 }
-ended() { # NAME
-	wait "$pid"
-	status=$?
-	pid=
-	cp "$1.out" out
-	cp "$1.err" err
-	[ "$status" -eq 0 ]
-}
 task() { pgrep -P "$pid"; }
 another() { [ -n "$(task)" ] && [ "$(task)" != "$first" ]; }
 kill_task() {
@@ -35,11 +27,11 @@ told() { grep -q 'a task was ended by signal 9 (Killed); another process goes on
 
 for order in depth breadth; do
 	explore "$order" --order "$order"
-	check "$order: undisturbed, nothing is found" ended "$order"
+	check "$order: undisturbed, nothing is found" ended_in "$order." 0
 	all=$(json_value '(d["operations"], d["states"], d["revisits"], d["findings"])')
 	explore "$order-killed" --order "$order"
 	kill_task
-	check "$order: its process is killed, and nothing is found" ended "$order-killed"
+	check "$order: its process is killed, and nothing is found" ended_in "$order-killed." 0
 	check "$order: which is said" told
 	check "$order: the search is the same" test "$(json_value '(d["operations"], d["states"], d["revisits"], d["findings"])')" = "$all"
 done
@@ -48,7 +40,7 @@ explore walk --order walk
 kill_task
 check 'walk: there is another process' soon another
 kill_task
-check 'walk: two of them are killed, and nothing is found' ended walk
+check 'walk: two of them are killed, and nothing is found' ended_in walk. 0
 check 'walk: which is said' told
 check 'walk: all operations are done' test "$(json_value "d['operations'] >= $limit")" = True
 check 'walk: without an error' test "$(json_value 'd["errors"]')" = 0
@@ -60,7 +52,7 @@ for round in 1 2 3; do
 	check "deadly: there is another process, $round" soon another
 done
 kill_task
-ended deadly
+ended_in deadly. 0
 check 'deadly: which is an error' test "$status" -eq 2
 check 'deadly: that is said' grep -q 'a task was ended by signal 9 (Killed)$' err
 check 'deadly: and counted' test "$(json_value 'd["errors"]')" = 1

@@ -15,14 +15,13 @@ command=app
 chmod 777 "$dir"
 cat >looks <<END
 #!/bin/sh
-echo >>'$dir/asked'
-if [ -e '$dir/slow' ]; then sleep 0.3; else sleep 0.01; fi
+$counts
 [ ! -e "\$1/f3" ] || [ -s "\$1/f3" ] || { echo f3 is empty; exit 1; }
 [ ! -e "\$1/end" ] || [ -e "\$1/f1" ] || { echo f1 is gone; exit 1; }
 END
 chmod 755 looks
 fresh
-app=("$OUTAGE" app -o run -p minimal -j 2 --budget 60 --run 'for i in 1 2 3 4; do echo $i >f$i; done; echo end >end' --check "$dir/looks \"\$1\"")
+app=("$OUTAGE" app -o run -p minimal -j 2 --budget 60 --timeout 1h --run 'for i in 1 2 3 4; do echo $i >f$i; done; echo end >end' --check "$dir/looks \"\$1\"")
 
 for signal in KILL INT; do
 	rm -rf run
@@ -31,13 +30,9 @@ for signal in KILL INT; do
 	goes_on "SIG$signal"
 done
 
-rm -rf run
-forget_asked
-touch slow
-timeout 900 "${app[@]}" --time 1s -- data >out 2>err
-check '--time: what is left can be done' grep -q "^to go on: outage app --resume $dir/run$" out
+check '--time: it ends' with_time 2 timed_out "${app[@]}" -- data
+check '--time: what is left can be done' says "^to go on: outage app --resume $dir/run$"
 resumed run --time 1s
-rm slow
 status=2 goes_on '--time, twice'
 
 # The power fails again while it comes up.
@@ -72,11 +67,9 @@ check 'out of time: its findings are still told' test $status -eq 1
 check 'all of them' says '^2 findings'
 check 'and stay' test "$(found_in run)" = "$some"
 rm run/answers
-touch slow
 interrupted KILL 3 "$OUTAGE" app --resume run
 timeout 900 "$OUTAGE" report run >out 2>err
 check 'killed: it is told where they are' says ': 2 findings of before are in .*/run/before/findings$'
-rm slow
 resumed run
 check 'killed: it goes on' test $status -eq 1
 check 'killed: and has found them again' test "$(found_in run)" = "$some"

@@ -5,14 +5,14 @@
 # shellcheck disable=SC2012,SC2016,SC2317 # names are numbers; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires_namespaces
+# shellcheck source=tests/pm-lib.sh
+. "$root/tests/pm-lib.sh"
 undo=$helpers/pm-undo
-requires_tools qemu-x86_64:qemu-user
 pid=
 trap '[ -z "$pid" ] || kill -KILL $pid 2>/dev/null; chattr -R -i "$dir" 2>/dev/null; rm -rf "$dir"' EXIT
 nap=5433.$$ # no other process sleeps for so long
 truncate -s 64K pool
-# pm: the check succeeds on the whole run, then fails always; do.sh, if there is one, comes before that
+# noisy: the check succeeds on the whole run, then fails always; do.sh, if there is one, comes before that
 cat >check.sh <<END
 cd '$dir'
 echo >>checks
@@ -21,10 +21,9 @@ echo >>checks
 echo bad
 exit 1
 END
-pm() {
-	rm -rf r checks
-	timeout 900 "$OUTAGE" pm --file pool -o r -j 1 --max-subset 1 --budget 60 --check "sh '$dir/check.sh'" \
-		-- "$undo" pool noise >out 2>err
+noisy() {
+	rm -rf checks
+	pm "$1" -j 1 --max-subset 1 --budget 60 --check "sh '$dir/check.sh'" -- "$undo" pool noise
 }
 # replayed N: the finding shows again
 replayed() {
@@ -41,8 +40,7 @@ whole() {
 }
 
 # ---- a run that ends ----
-pm
-check 'some fail' test $? = 1
+check 'some fail' noisy 1
 early=$(grep -c '^fails  at' out)
 found=$(grep -c '^found' out)
 check 'more fail at first than are findings in the end, which are some' test "$early" -gt "$found" -a "$found" -gt 1
@@ -87,8 +85,7 @@ check 'in JSON, too' test "$(json_value '(d["findings"], d["not_kept"])')" = '(7
 
 # ---- the summary cannot be written ----
 echo 'mkdir -p r/summary' >do.sh
-pm
-check 'no summary: which is an error' test $? = 2
+check 'no summary: which is an error' noisy 2
 check 'no summary: that says where the findings are' grep -q "summary.*what was found until then is in $dir/r$" err
 check 'no summary: what has its name is no summary' eval "! timeout 900 '$OUTAGE' report r >out 2>err"
 rm do.sh
@@ -102,8 +99,7 @@ check 'no summary: the report says so' grep -q '^not finished' told
 if chattr +i probe 2>/dev/null && chattr -i probe; then
 	stuck=r/findings/$early/stuck
 	echo "[ -e $stuck ] || { mkdir -p ${stuck%/*} && : >$stuck && chattr +i $stuck; }" >do.sh
-	pm
-	check 'a finding: which is an error' test $? = 2
+	check 'a finding: which is an error' noisy 2
 	rm do.sh
 	check 'a finding: the next is kept' test -s "r/findings/$((early + 1))/case"
 	check 'a finding: so is what failed first' test -s r/findings/0/case

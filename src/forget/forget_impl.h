@@ -460,6 +460,16 @@ void forget_on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 		      struct fuse_file_info *fi);
 void forget_on_readlink(fuse_req_t req, fuse_ino_t ino);
 
+/* ---- forget_caller.c ---- */
+
+/*
+ * From here to forget_caller_leave(), this thread makes things in the name of the user who sent the
+ * request: with the user's owner and umask. The kernel has decided whether they may be made; so
+ * only the owner changes, not what we may do.
+ */
+void forget_caller_enter(fuse_req_t req);
+void forget_caller_leave(fuse_req_t req);
+
 /* ---- forget_remove.c ---- */
 
 void forget_on_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
@@ -678,6 +688,16 @@ int forget_recover_locked(int root_fd, const char *root, struct err *err) must_c
 int forget_root_lock(int root_fd, const char *root, bool wait, struct err *err) must_check;
 /* Removes what is below `name`, and it. */
 int forget_remove_tree(int dir, const char *name) must_check;
+
+/* ---- forget_copy.c: a copy of a tree, sharing blocks where the file system can ---- */
+
+/*
+ * Copies what is in the directory `from` into `to`, but for `skip` in it. `places`, made for `to`,
+ * tells afterwards where in the copy each inode of the original is.
+ */
+int forget_copy_tree(int from, int to, const char *skip, struct recover_places *places) must_check;
+/* One thing more, beside the tree: hard links to what is in it are links in the copy, too. */
+int forget_copy_one(int from, int to, const char *name, struct recover_places *places) must_check;
 
 /* ---- forget_lose.c ---- */
 
