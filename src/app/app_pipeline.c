@@ -340,6 +340,7 @@ static void check_tried(struct app_whole *p)
 {
 	struct app_summary *s = &p->out->summary;
 
+	/* Findings that an earlier part of the run has kept count, though none was tried now. */
 	p->out->untried = !s->checked && !s->findings && !s->suppressed && !s->errors;
 	s->errors += p->out->untried;
 }
@@ -539,18 +540,20 @@ static int explore(struct app_whole *p, struct err *err)
 		keep_counts(p, &r);
 		summarise(p, &r);
 		p->out->by_signal = r.totals.by_signal;
-		check_tried(p);
 		if (!p->out->broken)
 			recover_again(p, r.totals.states.given);
 	}
 	if (p->o->resume) {
 		struct err why = ERR_INIT;
-		bool end = !rc && !p->out->stopped && !p->out->summary.errors;
+		bool end = !rc && !p->out->stopped && !p->out->summary.errors &&
+			   p->out->summary.checked;
 		int late = settle(p, end, &why);
 
 		if (!rc && late)
 			rc = err_set(err, late, "%s", why.msg);
 	}
+	if (!rc)
+		check_tried(p);
 	if (!rc)
 		rc = case_summary_save(&app_kind, p->run.dir, &p->out->summary, err);
 	search_result_release(&r);
