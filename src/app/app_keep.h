@@ -30,7 +30,7 @@ struct app_plan {
 	struct words notes;  /* of the recording, for people */
 	char *suppress;	     /* rules (case/suppress.h), or NULL */
 	uint64_t root_ino;   /* of the directory in the trace */
-	/* Of a restart: the state that it came after, of how many events; and where its own begin.
+	/* For a restart: the state before it, the events up to that, and where its own begin.
 	 */
 	char *outer_state;
 	uint64_t outer_point, first_point;
@@ -90,7 +90,7 @@ struct app_summary {
 	uint64_t operations, acks, crash_states, unique_states, checked, findings, failing, errors;
 	uint64_t suppressed;	    /* findings that a rule names */
 	uint64_t unexplained;	    /* findings whose cause is not known */
-	uint64_t patterns, covered; /* of operations; cover.h */
+	uint64_t patterns, covered; /* patterns of operations; cover.h */
 	double elapsed_s, left_out;
 	bool budget_hit;
 	/* Of the second crash: ways in which good states are changed, restarts that were recorded,

@@ -112,7 +112,7 @@ static int show_before(struct app_whole *p, struct strbuf *shown, struct err *er
 	return rc;
 }
 
-/* Of a run that goes on: what is checked with may be another by now. */
+/* Checks the end of a run that goes on: the check may be another by now. */
 static int check_end(struct app_whole *p, struct err *err)
 {
 	auto_free char *id = xasprintf("1.%zu", p->run.trace.events.n);
@@ -715,7 +715,7 @@ static int make_run(struct app_whole *p, struct err *err)
 	return 0;
 }
 
-/* Of a run that was none, nothing is worth keeping. */
+/* Removes the directory of a run in which nothing was recorded. */
 static void discard(const struct app_whole *p)
 {
 	auto_free char *run = xasprintf("%s/" CASE_RUN, p->run.dir);

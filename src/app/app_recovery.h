@@ -15,8 +15,8 @@
 
 struct app_recovery_opts {
 	struct app_run *run; /* gets the new ones: run->nested */
-	uint64_t count;	     /* of restarts that are recorded */
-	uint64_t budget;     /* of states, for all of them; 0: no limit */
+	uint64_t count;	     /* restarts that are recorded */
+	uint64_t budget;     /* states, for all restarts; 0: no limit */
 	bool (*stop)(void *ctx);
 	/* Searches the crashes of one, whose plan has its share of the budget. */
 	int (*search)(void *ctx, struct app_run *nested, struct err *err);

@@ -20,8 +20,8 @@
 
 enum {
 	DEPTH = 2,
-	TRIES = 2,	  /* of a state */
-	DEATHS_MAX = 6,	  /* of one worker in a row, without an answer between them */
+	TRIES = 2,	  /* tries of a state */
+	DEATHS_MAX = 6,	  /* in a row, of one worker, without an answer between them */
 	SLACK_MS = 60000, /* beyond the time of a check */
 	CHECK_MS = 10000,
 };
@@ -289,7 +289,7 @@ static int work(void *ctx, struct pool_worker *pool)
 
 /* ---- the parent ---- */
 
-/* Of a state that is asked about more than once, each time is a question of its own. */
+/* The key of an answer: each repeated check of a state is a question of its own. */
 static struct hash128 question_of(struct checkers *c, const struct app_state *a)
 {
 	size_t len = strlen(a->id);

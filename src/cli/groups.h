@@ -70,7 +70,7 @@ void list_pm_models(struct strbuf *out);
 	{ OPT_DURATION, "time", 0, "DURATION", __VA_ARGS__, .least = 1, .help = "stop after that" }
 #define OPTION_JOBS(words, max_, ...) \
 	{ OPT_COUNT, "jobs", 'j', "N", __VA_ARGS__, .least = 1, .most = max_, .help = words }
-/* Of a command that searches. */
+/* The exit status of a command that searches. */
 #define EXIT_STATUS_SEARCH \
 	"0 nothing found, 1 something found, 2 failed, in whole or part"
 
@@ -92,7 +92,7 @@ void list_pm_models(struct strbuf *out);
 #define OPTION_MODEL(kind, list_, ...) \
 	{ kind, "model", 0, "NAME", .list = list_, .strict = true, .rare = true, \
 	  .help = "the states a crash may leave, by default those that suit the target", ##__VA_ARGS__ }
-/* Of persistent memory. */
+/* Options of persistent memory. */
 #define OPTION_EADR(kind, ...) \
 	{ kind, "eadr", .rare = true, .help = "caches are persistent, no flush is needed: the same " \
 	  "as --model pm-eadr", ##__VA_ARGS__ }

@@ -57,7 +57,7 @@ int kind_replay(const struct case_ops *ops, const struct replay_request *r);
 int kind_find(const char *dir, const struct case_ops **out, struct err *err) must_check;
 /*
  * The finding that a command was given as its argument, to be freed: itself, or the only one of a
- * run. Of a run with several, they are listed. EXIT_OK, or the status to end with.
+ * run. If a run has several, they are listed. EXIT_OK, or the status to end with.
  */
 int kind_choose(const struct command *cmd, const struct args *args, char **dir,
 		const struct case_ops **out);

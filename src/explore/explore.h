@@ -30,10 +30,10 @@ struct explore_opts {
 	uint64_t time_ns;		 /* from when all tasks are up; 0: no limit */
 	uint64_t operations;		 /* of all tasks together; 0: no limit */
 	uint64_t hang_ms;		 /* 0: 60 s */
-	uint64_t max_cases;		 /* of each task; 0: 10 */
+	uint64_t max_cases;		 /* for each task; 0: 10 */
 	uint64_t crash_every;		 /* transitions; 0: never */
 	const char *crash_guarantee;	 /* NULL: the target's own */
-	unsigned crash_modes;		 /* of run.h */
+	unsigned crash_modes;		 /* bits, see run.h */
 	const struct suppress *suppress; /* findings that are none; or NULL */
 	const char *dir;
 	bool resume;

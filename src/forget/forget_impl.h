@@ -230,7 +230,7 @@ struct forget {
 	pthread_mutex_t command;	 /* one command at a time */
 };
 
-/* Of a system call: what it gave, or -errno. */
+/* The result of a system call, or -errno. */
 static inline int result(int64_t rc)
 {
 	return rc < 0 ? -errno : (int)rc;
@@ -268,7 +268,7 @@ void node_forget(struct forget *f, struct node *n, uint64_t nlookup);
 /* The descriptor, which stays open until it is unpinned; or -errno. */
 int node_pin(struct forget *f, struct node *n);
 void node_unpin(struct node *n);
-/* The same until the scope ends: auto_pin at = node_pinned(f, n). */
+/* Pins a node until the scope ends: auto_pin at = node_pinned(f, n). */
 struct pin {
 	struct node *node;
 	int fd;
@@ -385,7 +385,7 @@ int trace_open(struct forget *f, struct err *err) must_check;
 int trace_close(struct forget *f, struct err *err) must_check;
 /* Whether it belongs into the trace. */
 bool trace_wants(const struct call *c);
-/* Writes it down; with the trace lock. */
+/* Adds the call to the trace; with the trace lock. */
 void trace_call(struct call *c);
 /* Something that is no call happened here. Takes the trace lock. */
 void trace_note(struct forget *f, const char *fmt, ...) printf_like(2, 3);
@@ -471,7 +471,7 @@ void forget_on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 
 /* Writes down what the directory looks like, for the undo; the caller frees its value. */
 int remake_note(int fd, struct undo *u) must_check;
-/* Makes it, also if it is there already. Gives a descriptor (O_PATH), or -errno. */
+/* Makes a removed directory again, or finds it. Gives a descriptor (O_PATH), or -errno. */
 int remake(const struct undo *u, int dir, const char *name) must_check;
 
 /* ---- forget_dir.c ---- */
@@ -552,7 +552,7 @@ void data_drop(struct forget *f, struct node *n);
 void data_forget_removed(struct forget *f, struct node *n);
 /* If the file is not open: closes what is not needed any more. */
 void data_idle(struct forget *f, struct node *n);
-/* The same; takes the node lock. */
+/* data_idle(), for a caller without the node lock, which it takes. */
 void data_let_go(struct forget *f, struct node *n);
 /* Writes what a torn write left straight to ROOT. */
 int data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
@@ -688,16 +688,16 @@ enum lose_end { LOSE_GO_ON, LOSE_AND_END };
  */
 void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 		 struct told_list *told);
-/* The same, and what was at risk, as report_risks() says it; either may be NULL. */
+/* forget_lose(), which also tells what was at risk, as report_risks() says it; both may be NULL. */
 void forget_lose_telling(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 			 struct told_list *told, struct strbuf *text, struct strbuf *json);
 /*
- * The same with the gate held alone, which the caller goes on to hold. If it fails, the mount has
- * to end: forget_stop(), when the gate is open.
+ * forget_lose() with the gate held alone, which the caller goes on to hold. If it fails, the mount
+ * has to end: forget_stop(), when the gate is open.
  */
 int forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 		       struct told_list *told, struct strbuf *text, struct strbuf *json) must_check;
-/* The same, and of one write the parts that `fault` says are durable. */
+/* forget_lose(), and makes the parts of one write durable that `fault` names. */
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
 		 uint64_t offset, size_t len);
 void forget_tell(struct forget *f, struct told_list *told);
@@ -754,7 +754,7 @@ int snapshot_rollback(struct forget *f, const char *name, struct told_list *told
  * Finishes the rollback at which a server was killed. 1: there was something to do, and it is done.
  */
 int snapshot_finish_rollback(int root_fd, int stash, const char *root, struct err *err) must_check;
-/* Removes it. */
+/* Removes a snapshot. */
 int snapshot_drop(struct forget *f, const char *name, struct err *err) must_check;
 int snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json, struct err *err)
 	must_check;

@@ -26,13 +26,13 @@ struct plan {
 #define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
 #define GUEST_OPTION			 TARGET_OPTION
 #include "target/options.def"
-	char *files_hash;   /* of what they held when they were looked at; not saved */
+	char *files_hash;   /* hash of their content when it was read; not saved */
 	char *dump, *check; /* commands of the user's that look at each state */
 	struct words files;
 	uint64_t modes, max_subset, budget, lose_flush, skip, limit, sample, seed, workloads;
 	uint64_t keep;	      /* cases of a cluster; UINT64_MAX: all */
 	uint64_t media_max;   /* lines of a state that are bad */
-	uint64_t granularity; /* of persistent memory: 8 or 64 */
+	uint64_t granularity; /* for persistent memory: 8 or 64 */
 	bool vary_all, fsck, paranoid, eadr, split;
 	bool ours;	/* this user made it, or takes it for his own; not saved */
 	uint64_t given; /* a bit for each key that was set */

@@ -112,7 +112,7 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	return rc ? rc : second_state(c, &first, second, out, err);
 }
 
-/* Of what was seen before any crash, a hang included, the trace says nothing. */
+/* False for a finding without a crash, or a hang, of which the trace says nothing. */
 bool replay_from_trace(const struct stored_case *c)
 {
 	return !stored_case_live(c);

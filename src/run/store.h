@@ -111,7 +111,7 @@ struct stored_case {
 	uint64_t done, max_subset, budget, seed, lose_flush, hang_after_ms, granularity, point;
 	bool eadr, split, with_fsck;
 	uint64_t operation; /* the blamed one; RUN_NO_OPERATION: none alone is */
-	/* Of an exploration: */
+	/* For an exploration: */
 	struct vec_of(struct stored_reference) references;
 	char *signature;
 	char *start;		 /* "start.img": it begins with disks of its own */

@@ -38,7 +38,7 @@ struct nested {
 };
 
 void nested_release(struct nested *n);
-/* 1: it is a run now, the last one of those that were adopted. */
+/* 1: the restart is a run now, the last that was adopted. */
 int nested_record(struct nested *n, const char *state, struct err *err) must_check;
 
 #endif

@@ -8,7 +8,7 @@
  *
  * T1: a place is cleared after each state, however the try ended: no state is tried on the remains
  *     of another.
- * T2: of several errors, the first is told.
+ * T2: if there are several errors, the first is told.
  */
 #ifndef SEARCH_SUBJECT_H
 #define SEARCH_SUBJECT_H
@@ -22,11 +22,11 @@
 struct subject_ops {
 	/* Puts the state into its place. On failure nothing is left there. */
 	int (*put)(void *subject, struct err *err);
-	/* Has it recovered. 1: it cannot be, and there is nothing to look at. */
+	/* Recovers the state. Returns 1 if that is impossible: there is nothing to look at. */
 	int (*recover)(void *subject, struct err *err);
 	/* Notes what is there now. 1: it is not fit to be checked. */
 	int (*look)(void *subject, struct err *err);
-	/* Judges it, and uses it. 1: it is not fit to be used. */
+	/* Judges the state, and uses it. Returns 1 if it is not fit to be used. */
 	int (*check)(void *subject, struct err *err);
 	int (*clear)(void *subject, struct err *err);
 };
