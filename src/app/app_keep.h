@@ -77,7 +77,7 @@ struct app_summary {
 	uint64_t operations, acks, crash_states, unique_states, checked, findings, failing, errors;
 	uint64_t suppressed;	    /* findings that a rule names */
 	uint64_t unexplained;	    /* findings whose cause is not known */
-	uint64_t patterns, covered; /* of operations; cover.h */
+	uint64_t patterns, covered; /* patterns of operations; cover.h */
 	double elapsed_s, left_out;
 	bool budget_hit;
 	/* Of the second crash: ways in which good states are changed, restarts that were recorded,

@@ -657,7 +657,7 @@ static int make_run(struct app_whole *p, struct err *err)
 	return 0;
 }
 
-/* Of a run that was none, nothing is worth keeping. */
+/* Removes the directory of a run in which nothing was recorded. */
 static void discard(const struct app_whole *p)
 {
 	auto_free char *run = xasprintf("%s/" CASE_RUN, p->run.dir);

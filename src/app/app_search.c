@@ -192,7 +192,7 @@ void search_found_release(struct search_found *f)
 	*f = (struct search_found){ 0 };
 }
 
-/* Takes it; its number. */
+/* Takes ownership of what was found; returns its number. */
 static size_t add_found(struct searching *s, struct search_found *f)
 {
 	vec_push(&s->out->found, *f);
@@ -367,7 +367,7 @@ static char *cut_words(const struct searching *s, const struct err *err)
 	return xstrdup(s->out->totals.by_signal ? "a signal" : "the end of --time");
 }
 
-/* The same for a state of no known pattern. */
+/* Takes a state of no known pattern. */
 static int take_new(struct searching *s, const struct app_state *state, size_t *at, struct err *err)
 {
 	struct search_found held = { 0 };

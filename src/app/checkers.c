@@ -20,8 +20,8 @@
 
 enum {
 	DEPTH = 2,
-	TRIES = 2,	  /* of a state */
-	DEATHS_MAX = 6,	  /* of one worker in a row, without an answer between them */
+	TRIES = 2,	  /* tries of a state */
+	DEATHS_MAX = 6,	  /* in a row, of one worker, without an answer between them */
 	SLACK_MS = 60000, /* beyond the time of a check */
 	CHECK_MS = 10000,
 };

@@ -72,7 +72,7 @@ int checker_ask(struct checker *k, const char *id, struct check_result *r, struc
 	must_check;
 void checker_free(struct checker *k); /* NULL is fine */
 
-/* The same for one state. */
+/* Checks one state, without a pool. */
 int checkers_one(struct history *h, const struct app_state *s, const struct checkers_opts *opts,
 		 struct check_result *r, struct err *err) must_check;
 

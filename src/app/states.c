@@ -278,7 +278,7 @@ static void give(struct states *s, struct app_state *out, struct seen_state seen
 	copy_survivors(s->h, &s->survivors, &out->survivors);
 }
 
-/* Whether the set at hand is one of those that are only tried while there is room. */
+/* Whether the current set is tried only while there is room. */
 static bool is_far(const struct states *s)
 {
 	switch (s->at.layer) {

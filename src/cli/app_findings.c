@@ -33,7 +33,7 @@ static void loaded_release(struct loaded *l)
 	free(l->version);
 }
 
-/* Of a restart, which is loaded; else the run's. */
+/* Gives the log of a restart, which is loaded; or the run's. */
 static int log_of(struct loaded *l, const struct app_run *at, const struct posix_log **out,
 		  struct err *err)
 {

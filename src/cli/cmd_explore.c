@@ -363,7 +363,7 @@ static int take_inputs(struct explore *e, const char *arg, struct err *err)
 	return rc ? rc : explore_plan_set(&e->run.plan, "inputs", strbuf_str(&text), err);
 }
 
-/* The same: what files have is one text of rules. */
+/* Adds a file of suppressions: all files make one text of rules. */
 static int take_suppress(struct explore *e, const char *arg, struct err *err)
 {
 	auto_free char *rules = e->run.plan.suppress ? xstrdup(e->run.plan.suppress) : NULL;

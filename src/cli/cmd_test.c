@@ -68,7 +68,7 @@ static void on_stopping(void *ctx)
 	fprintf(stderr, "outage: stopping; what was found so far is told\n");
 }
 
-/* Of what is slow, a tenth counts. */
+/* The digits to print: of a slow rate, a tenth counts. */
 static int digits(double rate)
 {
 	return rate < 9.95 && rate > 0 ? 1 + (rate < 0.095) : 0;

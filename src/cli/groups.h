@@ -70,7 +70,7 @@ void list_pm_models(struct strbuf *out);
 	{ OPT_DURATION, "time", 0, "DURATION", __VA_ARGS__, .least = 1, .help = words }
 #define OPTION_JOBS(words, max_, ...) \
 	{ OPT_COUNT, "jobs", 'j', "N", __VA_ARGS__, .least = 1, .most = max_, .help = words }
-/* Of a command that searches. */
+/* The exit status of a command that searches. */
 #define EXIT_STATUS_SEARCH \
 	"0 nothing found, 1 something found, 2 failed, in whole or part"
 

@@ -495,7 +495,7 @@ static void release(struct tasks_parent *p)
 	pool_unshare(p->found, sizeof(*p->found));
 }
 
-/* Of a file system that is not its own, this machine's kernel has nothing to say. */
+/* True if a side is a file system of this machine's kernel, whose log matters then. */
 static bool uses_this_kernel(const struct explore_opts *opts)
 {
 	return any_of(i, opts->n_specs,

@@ -33,7 +33,7 @@ struct explore_opts {
 	uint64_t max_cases;		 /* of all tasks together; 0: 10 of each */
 	uint64_t crash_every;		 /* transitions; 0: never */
 	const char *crash_guarantee;	 /* NULL: the target's own */
-	unsigned crash_modes;		 /* of run.h */
+	unsigned crash_modes;		 /* bits, see run.h */
 	const struct suppress *suppress; /* findings that are none; or NULL */
 	const char *dir;
 	bool resume;

@@ -43,7 +43,7 @@ int keep_case(const struct kept *k, struct err *err) must_check;
 int keep_case_at(const struct kept *k, const char *path, struct err *err) must_check;
 /* Of a finding that was kept: adds last.img. */
 int keep_disk(const struct kept *k, struct err *err) must_check;
-/* Of a finding that was kept: what is known of it by now, and its log; its script stays as it is.
+/* Updates a finding that was kept, with its log; its script stays as it is.
  */
 int keep_update(const struct kept *k, struct err *err) must_check;
 /* A hang, from outside: the task does not answer. `dir` gets its path, to be freed. */

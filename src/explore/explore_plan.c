@@ -98,7 +98,7 @@ static size_t count_sides(const struct explore_plan *p)
 	return 1 + p->references.n;
 }
 
-/* Of side `i`, 0 is the target: what is said of it. */
+/* The options of side `i`; side 0 is the target. */
 static struct target_opts opts_of(const struct explore_plan *p, size_t i)
 {
 	const struct explore_reference *r = i ? &p->references.v[i - 1] : NULL;

@@ -230,7 +230,7 @@ struct forget {
 	pthread_mutex_t command;	 /* one command at a time */
 };
 
-/* Of a system call: what it gave, or -errno. */
+/* The result of a system call, or -errno. */
 static inline int result(int64_t rc)
 {
 	return rc < 0 ? -errno : (int)rc;
@@ -268,7 +268,7 @@ void node_forget(struct forget *f, struct node *n, uint64_t nlookup);
 /* The descriptor, which stays open until it is unpinned; or -errno. */
 int node_pin(struct forget *f, struct node *n);
 void node_unpin(struct node *n);
-/* The same until the scope ends: auto_pin at = node_pinned(f, n). */
+/* Pins a node until the scope ends: auto_pin at = node_pinned(f, n). */
 struct pin {
 	struct node *node;
 	int fd;
@@ -713,12 +713,12 @@ void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const
 void forget_lose_telling(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 			 struct told_list *told, struct strbuf *text, struct strbuf *json);
 /*
- * The same with the gate held alone, which the caller goes on to hold. If it fails, the mount has
- * to end: forget_stop(), when the gate is open.
+ * forget_lose() with the gate held alone, which the caller goes on to hold. If it fails, the mount
+ * has to end: forget_stop(), when the gate is open.
  */
 int forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 		       struct told_list *told, struct strbuf *text, struct strbuf *json) must_check;
-/* The same, and of one write the parts that `fault` says are durable. */
+/* forget_lose(), and makes the parts of one write durable that `fault` names. */
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
 		 uint64_t offset, size_t len);
 void forget_tell(struct forget *f, struct told_list *told);

@@ -9,8 +9,8 @@
  *	RUN/answers              what checks said so far (case/answers.h)
  *	RUN/recovery/N/...       the same of what recovery did to a crash state (recovery.h)
  *
- * Of a check, the first failure for each reason is a finding as soon as it is heard; when the run
- * ends, findings of which each stands for all states that it explains take their place.
+ * With a check, the first failure for each reason is a finding at once; when the run ends, findings
+ * that each stand for all states that they explain take their place.
  */
 #ifndef PM_PM_KEEP_H
 #define PM_PM_KEEP_H

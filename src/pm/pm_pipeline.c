@@ -163,7 +163,7 @@ static int replace_early(struct pm_whole *p, size_t n, struct err *err)
 	return rc ? rc : case_remove_from(p->out->dir, p->to + n, err);
 }
 
-/* Of an error, the others are kept all the same, and so is what was kept early. */
+/* After an error, the other cases are kept all the same, and so is what was kept early. */
 static int save_cases(struct pm_whole *p, const struct pm_cases *cases, struct err *err)
 {
 	size_t n = min(cases->n, (size_t)KEEP_MAX);
@@ -290,7 +290,7 @@ static void recover_again(struct pm_whole *p, const struct pm_search_opts *searc
 	struct pm_search_opts all = *search;
 	struct pm_recovered r;
 
-	all.reads = NULL; /* of another trace */
+	all.reads = NULL; /* the reads of another trace */
 	all.changes = false;
 	o.search = &all;
 	found->stopped |= *p->o->stop;
@@ -379,7 +379,7 @@ static int make_run(struct pm_whole *p, struct err *err)
 	return use_dir(p, dir, err);
 }
 
-/* Of a run that was none, nothing is worth keeping. */
+/* Removes the directory of a run in which nothing was recorded. */
 static void discard(const struct pm_whole *p)
 {
 	auto_fd dir = open(p->out->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);

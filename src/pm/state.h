@@ -8,7 +8,7 @@
 /* A state, with what it is one of. */
 struct pm_state {
 	const struct pm_run *run; /* the trace that the numbers of its events belong to */
-	struct pm_run *nested;	  /* of a recovery, if the state is one of its own */
+	struct pm_run *nested;	  /* a recovery's, if the state is one of its own */
 	struct crash_state s;	  /* with the bad line in its image, if there is one */
 	char *prefix;		  /* "r3:", or "" */
 	char *fault;		  /* "poison:0x40", or "" */

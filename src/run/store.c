@@ -355,7 +355,7 @@ static int write_alone(const char *dir, const struct run_case *c, const struct r
 static int replace_files(const char *dir, const struct run_case *c, const struct run_opts *opts,
 			 struct err *err)
 {
-	/* Of a case that was here before; "case" first, so that no directory seems whole. */
+	/* The files of an older case; "case" comes first, so that no directory seems whole. */
 	static const char *const old[] = { "case", TRUST_MARK, "seen",	    "kernel-log",
 					   "said", "recovery", "diagnosis", "places" };
 	static const char *const now[] = { "problems",	"workload", "expected",	  "seen",

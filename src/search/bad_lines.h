@@ -31,9 +31,9 @@ struct bad_lines {
 void bad_lines_release(struct bad_lines *b);
 
 /*
- * Makes the lines bad, one at a time, that were written from event `from` on to the crash: of a
- * state where nothing, or everything, survived. Each image is tried once. Of more lines than may be
- * tried those are taken that lie evenly among them. `left_out` gets how many others there are.
+ * Makes the lines bad, one at a time, that were written from event `from` on to the crash, in a
+ * state where nothing, or everything, survived. Each image is tried once. If there are more lines
+ * than may be tried, evenly spaced ones are taken. `left_out` gets how many others there are.
  */
 int bad_lines_explore(struct bad_lines *b, const struct crash_state *s, uint64_t from,
 		      uint64_t *left_out, struct err *err) must_check;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prefixes.h - the states of a trace of persistent memory where nothing is lost. Of equal images
- * only one is tried, which may have lost stores that made no difference; whether no loss is needed
- * is asked here.
+ * prefixes.h - the states of a trace of persistent memory where nothing is lost. Only one of equal
+ * images is tried, which may have lost stores that made no difference; whether no loss is needed is
+ * asked here.
  */
 #ifndef SEARCH_PREFIXES_H
 #define SEARCH_PREFIXES_H

@@ -13,7 +13,7 @@
  *
  * G1: which states are tried, and in which order, follows from the record and the options alone.
  *     The ops may end a search early, and cannot change what came before.
- * G2: of a state that is not good, as the ops say, nothing worse is tried.
+ * G2: if a state is not good, as the ops say, nothing worse is tried of it.
  * G3: bad lines, and states of the enumerator, that the budget leaves out are counted; nothing
  *     else is.
  * G4: no more is left of a budget than there was.
@@ -60,7 +60,7 @@ struct crash_search {
 	bool learn;		     /* the reads are found out on the way */
 	bool again;		     /* the power fails a second time; ops->again is there */
 	struct bad_lines *bad;	     /* ops->since is there; NULL: no line is bad */
-	struct crash_search *within; /* of which this one tries second crashes, out of its budget */
+	struct crash_search *within; /* tries second crashes of that, out of its budget */
 
 	/* ---- set while it goes ---- */
 	struct crash *crash;

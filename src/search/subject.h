@@ -22,11 +22,11 @@
 struct subject_ops {
 	/* Puts the state into its place. After a failure another one can be put there (T1). */
 	int (*put)(void *subject, struct err *err);
-	/* Has it recovered. 1: it cannot be, and there is nothing to look at. */
+	/* Recovers the state. Returns 1 if that is impossible: there is nothing to look at. */
 	int (*recover)(void *subject, struct err *err);
 	/* Notes what is there now. 1: it is not fit to be checked. */
 	int (*look)(void *subject, struct err *err);
-	/* Judges it, and uses it. 1: it is not fit to be used. */
+	/* Judges the state, and uses it. Returns 1 if it is not fit to be used. */
 	int (*check)(void *subject, struct err *err);
 	/* NULL: put() leaves nothing of the state before. */
 	int (*clear)(void *subject, struct err *err);
