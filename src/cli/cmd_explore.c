@@ -376,6 +376,8 @@ static int take_plan(void *into, const struct opt *o, const char *arg, struct er
 		return take_suppress(e, arg, err);
 	if (streq(o->name, "inputs"))
 		return take_inputs(e, arg, err);
+	if (streq(o->name, "torn"))
+		return explore_plan_set(&e->run.plan, "crash", "reorder,torn", err);
 	return explore_plan_set(&e->run.plan, o->name, arg ? arg : "yes", err);
 }
 
@@ -429,6 +431,10 @@ static const struct opt plan_options[] = {
 #define EXPLORE_FILE(member, name_, arg_, help_, ...)                                              \
 	{ .kind = OPT_TEXT, .name = name_, .arg = arg_, .help = help_, .hint = HINT_FILE },
 #define EXPLORE_SECTION(title) { .kind = OPT_SECTION, .help = title },
+#define EXPLORE_CRASHES                                                                            \
+	CRASH_OPTIONS("cut the power now and then: persist (default), last, prefix, reorder, "     \
+		      "torn, recovery",                                                            \
+		      "crash states of one path; default: 50"),
 #include "explore/explore_options.def"
 	OPT_END
 };

@@ -145,10 +145,10 @@ static char *why_untried(const struct test *t, const struct workers_result *r)
 	return xasprintf(
 		"no crash state was tried: %llu %s run, without a crash, and %s; add an fsync%s",
 		COUNT(ran, "workload was", "workloads were"),
-		t->run.plan.modes & ~(uint64_t)(RUN_PERSIST | RUN_LAST | RUN_RECOVERY)
+		t->run.plan.crash.modes & ~(uint64_t)(RUN_PERSIST | RUN_LAST | RUN_RECOVERY)
 			? "nothing was sent to the disk"
 			: "none has a persistence point",
-		t->run.plan.modes & RUN_REORDER ? "" : ", or give --crash reorder");
+		t->run.plan.crash.modes & RUN_REORDER ? "" : ", or give --crash reorder");
 }
 
 static void print_json(const struct test *t, const struct workers_result *r, double elapsed)
@@ -209,9 +209,9 @@ static void print_doubts(const struct test *t, const struct run_totals *s)
 	if (s->refused)
 		printf("%llu %s refused by the file system (outage -v test tells which)\n",
 		       COUNT(s->refused, "operation was", "operations were"));
-	if (t->run.plan.lose_flush && s->altered < s->workloads)
+	if (t->run.plan.crash.lose_flush && s->altered < s->workloads)
 		printf("%llu of the workloads sent no flush number %llu\n",
-		       llu(s->workloads - s->altered), llu(t->run.plan.lose_flush));
+		       llu(s->workloads - s->altered), llu(t->run.plan.crash.lose_flush));
 }
 
 static void print_summary(const struct test *t, const struct workers_result *r, double elapsed)
@@ -403,33 +403,9 @@ static const struct opt workload_options[] = {
 
 static const struct opt crash_options[] = {
 	{ OPT_SECTION, .help = "Crashes and checks" },
-	OPTION_CRASH("persist last prefix reorder torn recovery",
-		     "persist (default), last, prefix, reorder (default for persistent memory), "
-		     "torn, recovery"),
-	{ OPT_FLAG, "torn", .rare = true, .help = "the same as --crash reorder,torn" },
-	OPTION_BUDGET("crash states of one workload; default: 200 for reorder, torn and recovery"),
-	OPTION_MAX_SUBSET("reorder: at most N writes lost, or surviving", .otherwise = "2",
-			  .rare = true),
-	OPTION_PRUNE("reads (default): vary only the writes that recovery or the walk reads; none "
-		     "(default for persistent memory): vary them all"),
-	{ OPT_COUNT, "lose-flush", 0, "N", .rare = true,
-	  .help = "judge as if the N-th flush of each workload had not been sent, to see that it "
-		  "is noticed" },
-	OPTION_MODEL(OPT_TEXT, list_models),
-	OPTION_EADR(OPT_FLAG),
-	OPTION_GRANULARITY(),
-	OPTION_SPLIT(),
-	OPTION_MEDIA(),
-	OPTION_MEDIA_MAX("16"),
-	OPTION_GUARANTEE(.rare = true),
-	{ OPT_TEXT, "check", 0, "CMD",
-	  .help = "must succeed on every recovered state; it runs in the file system, in the "
-		  "guest if there is one" },
-	{ OPT_TEXT, "dump", 0, "CMD", .rare = true,
-	  .help = "persistent memory: what it prints of a state is the state" },
-	{ OPT_FLAG, "fsck", .rare = true,
-	  .help = "run the file system's own checker on every state" },
-	{ OPT_FLAG, "paranoid", .rare = true, .help = "compare device and record after every run" },
+	CRASH_OPTIONS("persist (default), last, prefix, reorder (default for persistent memory), "
+		      "torn, recovery",
+		      "crash states of one workload; default: 200 for reorder, torn and recovery"),
 	{ OPT_SECTION, .help = "The run" },
 	{ OPT_TEXT, "keep", 0, "WHAT", .words = "findings all none", .rare = true,
 	  .help = "of each cluster: findings (5), a number, all, none", .otherwise = "findings" },

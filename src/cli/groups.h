@@ -80,7 +80,7 @@ void list_pm_models(struct strbuf *out);
 
 /* ---- CRASH ---- */
 
-/* Which crashes are tried; RUN_PERSIST and so on are bits of it where all of them are known. */
+/* Which crashes are tried. */
 #define OPTION_CRASH(words_, help_, ...) \
 	{ OPT_SET, "crash", 0, "MODE,...", .words = words_, .help = help_, ##__VA_ARGS__ }
 
@@ -112,6 +112,34 @@ void list_pm_models(struct strbuf *out);
 	  .otherwise = number, ##__VA_ARGS__ }
 #define OPTION_PRUNE(words_, ...) \
 	{ OPT_CHOICE, "prune", 0, "HOW", .words = "none reads", .rare = true, .help = words_, ##__VA_ARGS__ }
+
+/* For a struct crashes: every record of a plan that has one takes them by name. */
+#define CRASH_OPTIONS(crash, budget) \
+	OPTION_CRASH(RUN_MODE_WORDS, crash), \
+	{ OPT_FLAG, "torn", .rare = true, .help = "the same as --crash reorder,torn" }, \
+	OPTION_BUDGET(budget), \
+	OPTION_MAX_SUBSET("reorder: at most N writes lost, or surviving", .otherwise = "2", \
+			  .rare = true), \
+	OPTION_PRUNE("reads (default): vary only the writes that recovery or the walk reads; none " \
+		     "(default for persistent memory): vary them all"), \
+	{ OPT_COUNT, "lose-flush", 0, "N", .rare = true, \
+	  .help = "judge as if the N-th flush of each workload had not been sent, to see that it " \
+		  "is noticed" }, \
+	OPTION_MODEL(OPT_TEXT, list_models), \
+	OPTION_EADR(OPT_FLAG), \
+	OPTION_GRANULARITY(), \
+	OPTION_SPLIT(), \
+	OPTION_MEDIA(), \
+	OPTION_MEDIA_MAX("16"), \
+	OPTION_GUARANTEE(.rare = true), \
+	{ OPT_TEXT, "check", 0, "CMD", \
+	  .help = "must succeed on every recovered state; it runs in the file system, in the " \
+		  "guest if there is one" }, \
+	{ OPT_TEXT, "dump", 0, "CMD", .rare = true, \
+	  .help = "persistent memory: what it prints of a state is the state" }, \
+	{ OPT_FLAG, "fsck", .rare = true, \
+	  .help = "run the file system's own checker on every state" }, \
+	{ OPT_FLAG, "paranoid", .rare = true, .help = "compare device and record after every run" }
 
 /* ---- SEARCH ---- */
 

@@ -18,13 +18,13 @@
 
 #include "case/dir.h"
 #include "explore/explore.h"
+#include "run/crashes.h"
 
 #define EXPLORE_OWNED_TEXT   char *
 #define EXPLORE_OWNED_COUNT  uint64_t
 #define EXPLORE_OWNED_SIZE   uint64_t
 #define EXPLORE_OWNED_NUMBER uint64_t
 #define EXPLORE_OWNED_CHOICE uint64_t
-#define EXPLORE_OWNED_SET    uint64_t
 #define EXPLORE_OWNED_FLAG   bool
 
 struct explore_reference {
@@ -42,6 +42,9 @@ struct explore_plan {
 #define EXPLORE_OPTION(member, kind, ...) EXPLORE_OWNED_##kind member;
 #define EXPLORE_FILE(member, ...)	  char *member;
 #define EXPLORE_SECTION(title)
+#define EXPLORE_CRASHES                                                                            \
+	struct crashes crash;                                                                      \
+	char *guarantee;
 #include "explore/explore_options.def"
 	struct vec_of(struct explore_reference) references;
 	bool ours;	/* this user made it, or takes it for his own; not saved */

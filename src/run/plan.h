@@ -16,24 +16,20 @@
 #define RUN_PLAN_H
 
 #include "case/dir.h"
-#include "run/run.h"
+#include "run/crashes.h"
 
 enum { PLAN_KEEP_DEFAULT = 5 };
 
 struct plan {
 	char *target, *kernel, *started, *guarantee, *recorder, *bounds, *hash;
-	char *media, *model;
 #define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
 #define GUEST_OPTION			 TARGET_OPTION
 #include "target/options.def"
-	char *files_hash;   /* of what they held when they were looked at; not saved */
-	char *dump, *check; /* commands of the user's that look at each state */
+	char *files_hash; /* of what they held when they were looked at; not saved */
 	struct words files;
-	uint64_t modes, max_subset, budget, lose_flush, skip, limit, sample, seed, workloads;
-	uint64_t keep;	      /* cases of a cluster; UINT64_MAX: all */
-	uint64_t media_max;   /* lines of a state that are bad */
-	uint64_t granularity; /* of persistent memory: 8 or 64 */
-	bool vary_all, fsck, paranoid, eadr, split;
+	struct crashes crash;
+	uint64_t skip, limit, sample, seed, workloads;
+	uint64_t keep;	/* cases of a cluster; UINT64_MAX: all */
 	bool ours;	/* this user made it, or takes it for his own; not saved */
 	uint64_t given; /* a bit for each key that was set */
 };
@@ -72,8 +68,5 @@ int plan_trust(struct plan *p, const char *run, bool trust, struct err *err) mus
 
 /* The day and the time, as in "started"; to be freed. */
 char *plan_now(void);
-/* "persist,reorder", here and in cases. */
-void plan_print_modes(uint64_t modes, struct strbuf *out);
-int plan_parse_modes(const char *text, uint64_t *out, struct err *err) must_check;
 
 #endif

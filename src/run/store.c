@@ -186,7 +186,7 @@ static void set_opts(struct stored_case *c, unsigned modes, const struct run_opt
 {
 	auto_strbuf crash = STRBUF_INIT;
 
-	plan_print_modes(modes ? modes : RUN_PERSIST, &crash);
+	crashes_put_modes(&(uint64_t){ modes ? modes : RUN_PERSIST }, &crash);
 	c->crash = strbuf_detach(&crash);
 	c->max_subset = o->max_subset;
 	c->budget = o->budget;
