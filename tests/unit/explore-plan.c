@@ -202,9 +202,10 @@ static void test_again(void)
 	p.hash = xstrdup("0");
 	explore_plan_opts(&p, references, &o);
 	ok(o.search.order == SEARCH_WALK && o.search.depth == 20 && o.swarm_i == 2 &&
-		   o.swarm_n == 3 && o.vary && !o.share && o.jobs == 2 && o.crash.modes == 10 && o.crash.budget == 40 && o.crash.vary_all &&
-		   o.n_specs == 3 && streq(references[2].recorder, "bpf") &&
-		   o.sides.strategy == STRATEGY_REMOUNT && o.sides.target.size == 64 << 20,
+		   o.swarm_n == 3 && o.vary && !o.share && o.jobs == 2 && o.crash.modes == 10 &&
+		   o.crash.budget == 40 && o.crash.vary_all && o.n_specs == 3 &&
+		   streq(references[2].recorder, "bpf") && o.sides.strategy == STRATEGY_REMOUNT &&
+		   o.sides.target.size == 64 << 20,
 	   "what is searched, and how");
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		explore_plan_init(&given);
