@@ -380,6 +380,8 @@ static int take_plan(void *into, const struct opt *o, const char *arg, struct er
 		return take_suppress(e, arg, err);
 	if (streq(o->name, "inputs"))
 		return take_inputs(e, arg, err);
+	if (streq(o->name, "torn"))
+		return explore_plan_set(&e->run.plan, "crash", "reorder,torn", err);
 	return explore_plan_set(&e->run.plan, o->name, arg ? arg : "yes", err);
 }
 

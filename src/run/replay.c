@@ -28,7 +28,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 	if (c->model && !model_known(c->model, err))
 		return err_context(err, "%s/case", c->dir);
 	uint64_t modes = 0;
-	if (c->crash && plan_parse_modes(c->crash, &modes, err))
+	if (c->crash && crashes_set_modes(&modes, c->crash, err))
 		return err_context(err, "%s/case", c->dir);
 	/* The kind is what is before the colon: the one that the run tried. */
 	auto_free char *kind = c->media ? xmemdupz(c->media, strcspn(c->media, ":")) : NULL;

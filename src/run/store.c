@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/below.h"
+#include "base/fault.h"
 #include "base/hash.h"
 #include "base/io.h"
 #include "core/trace_file.h"
@@ -186,7 +187,7 @@ static void set_opts(struct stored_case *c, unsigned modes, const struct run_opt
 {
 	auto_strbuf crash = STRBUF_INIT;
 
-	plan_print_modes(modes ? modes : RUN_PERSIST, &crash);
+	crashes_print_modes(modes ? modes : RUN_PERSIST, &crash);
 	c->crash = strbuf_detach(&crash);
 	c->max_subset = o->max_subset;
 	c->budget = o->budget;
@@ -366,8 +367,11 @@ static int replace_files(const char *dir, const struct run_case *c, const struct
 
 	if (fd < 0)
 		return fd;
+	/* A directory of that name is not of a case, and stays. */
 	for (size_t i = 0; i < ARRAY_SIZE(old); i++)
-		unlinkat(fd, old[i], 0); /* a directory of that name is not of a case, and stays */
+		if ((fault_fails("store.unlink") || unlinkat(fd, old[i], 0) < 0) &&
+		    errno != ENOENT && errno != EISDIR)
+			return err_set(err, -errno, "cannot remove %s/%s: %m", dir, old[i]);
 	int rc = write_alone(dir, c, opts, err);
 	return rc ? rc : io_sync_run(dir, now, err);
 }
