@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # t0516-explore-crash.sh - the crashes of outage explore are those of outage test: every option of the one is an
 # option of the other, and a bug that shows only in torn writes, or in a second crash, is found with that word alone.
-# shellcheck disable=SC2016,SC2317 # words are expanded by eval, functions called through check
+# shellcheck disable=SC2016,SC2034,SC2317 # words are expanded by eval, functions called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
