@@ -36,7 +36,7 @@ begin() { # AT NAME TIMEOUT
 		--check "$dir/looks $2" -- data >"$2/out" 2>"$2/err" </dev/null &
 	pid=$!
 }
-ended() { # NAME
+came_to() { # NAME
 	wait "$pid"
 	status=$?
 	pid=
@@ -52,7 +52,7 @@ worker() {
 }
 
 begin 0 whole 1h
-ended whole
+came_to whole
 check 'undisturbed: nothing is found' test "$status" = 0
 calls=$(wc -l <whole/all)
 states=$(json_value 'd["checked"]')
@@ -72,7 +72,7 @@ soon eval "[ -e killed/there ] || ! kill -0 $pid 2>/dev/null"
 killed=$(worker)
 check 'a process checks' test "$(wc -w <<<"$killed")" = 1
 kill -KILL "$killed"
-ended killed
+came_to killed
 check 'it is killed: nothing is found' test "$status" = 0
 check 'all states are checked' test "$(json_value 'd["checked"]')" = "$states"
 check 'without an error' test "$(json_value 'd["errors"]')" = 0
@@ -102,7 +102,7 @@ check 'a check hangs: the others are checked' test "$(json_value 'd["errors"] ==
 check 'a check hangs: nothing of it is left' no_nap
 
 pid=$stopped stopped=''
-ended hung
+came_to hung
 check 'a process is stopped: part of the run failed' test "$status" = 2
 check 'a process is stopped: the others are done' json "d['checked'] == $states - 1 and d['errors'] == 1 and d['failing'] == 0"
 check 'a process is stopped: which is said' grep -q '1 state could not be checked: the process that checked it hung' err

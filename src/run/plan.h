@@ -27,7 +27,7 @@ struct plan {
 #define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
 #define GUEST_OPTION			 TARGET_OPTION
 #include "target/options.def"
-	char *files_hash; /* of what they held when they were looked at; not saved */
+	char *files_hash; /* of the files' content when they were hashed; not saved */
 	struct crashes crash;
 #define PLAN_AS MEMBER
 #include "run/test_options.def"

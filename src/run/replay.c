@@ -142,7 +142,7 @@ int replay_save_image(const struct stored_case *c, const char *dir, const char *
 	return image_save_below(&fs, dir, name, false, err);
 }
 
-/* Of what was seen before any crash, a hang included, the trace says nothing. */
+/* False for a problem that was seen without a crash, or a hang: the trace does not show it. */
 bool replay_from_trace(const struct stored_case *c)
 {
 	return !stored_case_live(c);
