@@ -16,7 +16,10 @@ static const struct case_ops *const kinds[] = {
 int kind_find(const char *dir, const struct case_ops **out, struct err *err)
 {
 	auto_free char *name = NULL;
-	int rc = case_kind_of(dir, &name, err);
+	int rc = case_hold(dir, err);
+
+	if (!rc)
+		rc = case_kind_of(dir, &name, err);
 
 	for (size_t i = 0; !rc && i < ARRAY_SIZE(kinds); i++)
 		if (streq(kinds[i]->name, name)) {
@@ -39,7 +42,10 @@ uint64_t kind_given(const struct record_type *plan, const struct args *args)
 int kind_replay(const struct case_ops *ops, const struct replay_request *r)
 {
 	auto_free char *was = NULL;
-	struct err ignored = ERR_INIT;
+	struct err err = ERR_INIT, ignored = ERR_INIT;
+
+	if (case_hold(r->dir, &err))
+		return cli_fail(&err);
 	int status = ops->replay(r);
 
 	if (status != EXIT_FAILED && !r->json && !case_version_of(r->dir, &was, &ignored) &&

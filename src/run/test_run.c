@@ -150,7 +150,8 @@ int test_run_resume(struct test_run *r, struct err *err)
 
 	plan_init(&r->plan);
 	r->dir = xstrdup(r->resume);
-	if (r->output)
+	rc = case_hold(r->dir, err);
+	if (!rc && r->output)
 		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", r->dir);
 	if (!rc)
 		rc = plan_load(r->dir, &r->plan, err);
