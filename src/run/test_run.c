@@ -30,6 +30,9 @@ void test_run_release(struct test_run *r)
 static int open_source(struct test_run *r, struct err *err)
 {
 	const struct plan *p = &r->plan;
+
+	/* A run that goes on is trusted with its workloads: a hash of them is in its record. */
+	r->source.trust = r->trust || r->resume;
 	int rc = p->bounds ? supply_open_bounds(&r->source, p->bounds, err) : 0;
 
 	for (size_t i = 0; i < p->files.n && !rc; i++)
