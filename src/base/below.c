@@ -45,7 +45,8 @@ struct held_dir {
 	int fd;
 };
 
-/* It grows, by one thread, before there are others; a process that is forked has it as well. */
+/* The list grows, by one thread, before there are others; a process that is forked has it as well.
+ */
 static struct {
 	struct vec_of(struct held_dir) dirs;
 	char *here; /* the current directory's name when the first was held */

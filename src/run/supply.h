@@ -16,7 +16,7 @@ struct supply {
 	uint64_t seed;
 	struct vec_of(char *) texts;
 	char *command; /* the first of `shell` in the file that was read last, or NULL */
-	bool trust;    /* commands in files of findings are run, whoever made these */
+	bool trust;    /* commands in files of other users' findings are run, too */
 };
 
 void supply_init(struct supply *s);
