@@ -150,7 +150,7 @@ check 'which says where' grep -q '(copy/findings: chmod go-w)' err
 # ---- its workload, for another run ----
 
 seq() { as "$1" "$2" test -t "fuse:$seedfs mount {disk} {mnt} -f" --mkfs "$seedfs mkfs {disk}" --size 4M -j 1 -o new "${@:3}"; }
-commanded() { rm -rf copy new ran && cp -r "${1:-mine}" copy && printf 'shell "touch %s/ran"\n' "$dir" >>copy/$2; }
+commanded() { rm -rf copy new ran && cp -r "${1:-mine}" copy && printf 'shell "touch %s/ran"\n' "$dir" >>"copy/$2"; }
 refuses() { # FILE
 	seq "$ours" 2 "$1" && test ! -e ran && test ! -e new && one_line &&
 		grep -q "was not made by you.*and would run 'touch $dir/ran' (shell).*at its file .*, then give --trust" err

@@ -73,7 +73,7 @@ swapped dir 'replay by a link' "$OUTAGE" replay finding
 # ---- explore ----
 
 rm -rf it
-explore=(explore -t ext4,grpid --order walk --time 800s --findings 1 -j 1)
+explore=(explore -t "ext4,grpid" --order walk --time 800s --findings 1 -j 1)
 printf 'only mkdir chown creat\nnames files 1\nnames dirs 1\nnames depth 1\n' >inputs
 check 'a run of explore' status 1 "${explore[@]}" -r "mounted:$OUTAGE reffs {mnt}" --inputs inputs -o it
 one=$(cd it && echo findings/*-0)

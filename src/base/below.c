@@ -45,8 +45,7 @@ struct held_dir {
 	int fd;
 };
 
-/* The list grows, by one thread, before there are others; a process that is forked has it as well.
- */
+/* The list grows, by one thread, before there are others; a forked process has it as well. */
 static struct {
 	struct vec_of(struct held_dir) dirs;
 	char *here; /* the current directory's name when the first was held */
