@@ -635,7 +635,11 @@ static int check_output(const struct app_whole *p, struct err *err)
 
 static int find_run(struct app_whole *p, struct err *err)
 {
-	p->out->dir = realpath(p->o->resume, NULL);
+	int rc = case_hold(p->o->resume, err);
+
+	if (rc)
+		return rc;
+	p->out->dir = below_real(p->o->resume);
 	return p->out->dir ? 0 : err_set(err, -errno, "cannot use %s: %m", p->o->resume);
 }
 

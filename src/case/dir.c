@@ -155,6 +155,20 @@ bool case_is_one(const char *dir)
 	return below_exists(at, CASE_FILE) && !below_exists(dir, findings);
 }
 
+int case_hold(const char *dir, struct err *err)
+{
+	auto_free char *at = below_case(dir), *run = below_run_of(dir);
+	bool in_run = !streq(at, dir), one = case_is_one(dir);
+	struct err none = ERR_INIT;
+	int rc = one && in_run ? 0 : below_hold(dir, err);
+
+	if (rc || !(one || in_run))
+		return rc;
+	rc = below_hold(run, &none);
+	/* A finding may be kept alone. */
+	return rc && in_run ? err_set(err, rc, "%s", none.msg) : 0;
+}
+
 static int read_head(const char *dir, struct record_head *out, struct err *err)
 {
 	auto_free char *at = below_case(dir);

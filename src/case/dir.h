@@ -43,6 +43,8 @@ int case_sweep(const char *run, struct err *err) must_check;
 int case_list(const char *run, struct words *out, struct err *err) must_check;
 /* Whether it is the directory of one finding, not of a run. */
 bool case_is_one(const char *dir);
+/* Holds what the user named, a run or a finding with its run; see below_hold(). */
+int case_hold(const char *dir, struct err *err) must_check;
 /* The kind of a run or a finding, by what its record says: "pm"; to be freed. */
 int case_kind_of(const char *dir, char **out, struct err *err) must_check;
 bool case_is(const char *dir, const char *kind);

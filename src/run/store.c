@@ -10,7 +10,6 @@
  */
 #include "run/store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -123,13 +122,13 @@ static int store_base(const struct store_place *at, const struct image *base, bo
 
 unsigned store_next_base(const char *run)
 {
-	DIR *d = opendir(run);
+	auto_words names = { 0 };
+	struct err ignored = ERR_INIT;
+	int rc = below_list(run, NULL, &names, &ignored);
 	long last = -1;
 
-	for (struct dirent *e; d && (e = readdir(d));)
-		last = max(last, store_base_number(e->d_name));
-	if (d)
-		closedir(d);
+	for (size_t i = 0; !rc && i < names.n; i++)
+		last = max(last, store_base_number(names.v[i]));
 	return (unsigned)(last + 1);
 }
 

@@ -15,6 +15,8 @@ struct supply {
 	uint64_t sample; /* 0: all of them; else this many, spread evenly */
 	uint64_t seed;
 	struct vec_of(char *) texts;
+	char *command; /* the first of `shell` in the file that was read last, or NULL */
+	bool trust;    /* commands in files of other users' findings are run, too */
 };
 
 void supply_init(struct supply *s);

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/signals.h"
 #include "run/store.h"
 #include "run/workers_impl.h"
@@ -475,13 +476,13 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 {
 	struct workers_parent p = { .opts = opts, .result = out };
 	struct signals signals;
-	auto_fd dir = open(opts->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_fd dir = below_open_dir(opts->dir, NULL, err);
 
 	assert(opts->jobs >= 1 && opts->jobs <= WORKERS_MAX);
 	*out = (struct workers_result){ .totals = opts->progress->totals,
 					.suppressed = opts->progress->suppressed };
 	if (dir < 0)
-		return err_set(err, -errno, "cannot open %s: %m", opts->dir);
+		return dir;
 	snprintf(p.dir, sizeof(p.dir), "/proc/self/fd/%d", dir);
 	p.first_base = store_next_base(opts->dir);
 	p.shared = pool_share(sizeof(*p.shared), err);

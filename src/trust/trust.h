@@ -23,6 +23,8 @@
  *
  * M1: a mark of one kind does not fit another kind.
  * M2: without a key nothing is marked, and no mark verified; a run goes on.
+ * M3: where directories are held (base/below.h), only what lies in them is verified: what was read
+ *     before, and is read later, is of the directory that was verified.
  */
 #ifndef TRUST_TRUST_H
 #define TRUST_TRUST_H
@@ -54,10 +56,10 @@ int trust_ready(struct err *err) must_check;
 /* Writes the mark of a directory; without a key, removes it. */
 int trust_mark(const char *dir, const struct trust_set *set, struct err *err) must_check;
 /*
- * Returns 0 if the mark is this user's, and fits, and no other user may write to the directory and
- * the files of the set, nor to the tree, if others can reach that. The group of a file counts as
- * other users, unless it is the user's own. Otherwise returns -EPERM, and `why` says of the
- * directory: "was not made by you on this machine".
+ * Returns 0 if the mark is this user's, and fits, and no other user may write to the directory,
+ * those from the run down to it, and the files of the set, nor to the tree, if others can reach
+ * that. The group of a file counts as other users, unless it is the user's own. Otherwise returns
+ * -EPERM, and `why` says of the directory: "was not made by you on this machine".
  */
 int trust_verify(const char *dir, const struct trust_set *set, struct err *why) must_check;
 
