@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* app_change.c - compares what lies over a crash state before and after a command. */
+/* app_change.c - compares the layer over a crash state before and after a command. */
 #include "app/app_change.h"
 
-/* ---- what it did ---- */
+/* ---- the command's changes ---- */
 
 /* The change to a file. */
 enum deed { DEED_NONE, DEED_TOUCHED, DEED_MADE, DEED_GONE, DEED_LONGER, DEED_SHORTER, DEED_OTHER };
 
-/* Of all files, by whether the state is another one; a sum, as the order says nothing. */
+/* Sums over all files, as their order does not matter; [1]: of changes that change the state. */
 struct deeds {
 	struct hash128 kind[2], what[2];
 	bool any[2];
@@ -28,7 +28,7 @@ static const struct reffs_inode *inode_at(const struct reffs_state *s, const cha
 	return inode;
 }
 
-/* A device 0:0 over something is how an overlay says that it is gone. */
+/* True for a device 0:0, by which an overlay hides a name. */
 static bool is_whiteout(const struct tree_entry *e)
 {
 	return e->type == TREE_CHAR && !e->rdev_major && !e->rdev_minor;
@@ -45,7 +45,7 @@ static enum deed deed_of(const struct reffs_inode *inode, const struct tree_entr
 	reffs_attr(inode, &old);
 	if (old.type != now->type || old.mode != now->mode)
 		return DEED_OTHER;
-	if (now->type == TREE_DIR) /* only its entries count */
+	if (now->type == TREE_DIR) /* only the directory's entries count */
 		return DEED_NONE;
 	if (now->type != TREE_FILE)
 		return DEED_TOUCHED;
@@ -86,7 +86,7 @@ void app_change_find(const struct reffs_state *s, const struct tree *before,
 	for (size_t i = 0; i < diff.list.n; i++) {
 		const struct tree_difference *x = &diff.list.v[i];
 
-		/* Several differences of one file come one after the other. */
+		/* Several differences of one file follow each other. */
 		if (last && streq(last, x->path))
 			continue;
 		last = x->path;

@@ -6,15 +6,13 @@
 #include "app/states.h"
 
 struct app_change {
-	bool any;	     /* the command wrote something */
-	bool net;	     /* and the state is another one now; else it wrote what was there */
-	struct hash128 kind; /* the same for equal changes to the same files */
-	struct hash128 what; /* and that leave them the same */
+	bool any; /* the command wrote something */
+	bool net; /* the state differs after it; otherwise the command wrote what was there */
+	struct hash128 kind; /* equal for equal changes to the same files */
+	struct hash128 what; /* equal if the files also have the same content after them */
 };
 
-/*
- * `before` and `after` are the layer that takes what is written (place_look()) over the state `s`.
- */
+/* `before` and `after` are the layer over the state `s` that takes all writes (place_look()). */
 void app_change_find(const struct reffs_state *s, const struct tree *before,
 		     const struct tree *after, struct app_change *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* app_finding.c - makes a finding of a failure; checks it again, and explains it again. */
+/* app_finding.c - makes a finding of a failure; checks a finding again, and explains it again. */
 #include "app/app_finding.h"
 
 #include <unistd.h>
@@ -30,7 +30,7 @@ void app_finding_release(struct app_finding *f)
 
 /* ---- a case ---- */
 
-/* The state after the first crash is good; the explanation is about the second. */
+/* Adds the first crash to the title: its state is good, the explanation is about the second. */
 static void tell_first_crash(const struct app_run *run, const struct posix_log *log,
 			     const struct app_run *at, struct app_case *c)
 {
@@ -43,7 +43,7 @@ static void tell_first_crash(const struct app_run *run, const struct posix_log *
 	c->title = xasprintf("the power failed again while it came up after a crash %s%s: %s",
 			     point ? "after " : "before the first operation", strbuf_str(&where),
 			     title);
-	/* The directory of a restart has its number as its name. */
+	/* The number of a restart is the name of its directory. */
 	c->state = xasprintf("r%s:%s", strrchr(at->dir, '/') + 1, state);
 }
 
@@ -75,7 +75,7 @@ bool app_finding_shows(const struct app_case *c, const struct verdict *v)
 	return v->fails && v->harm == c->harm;
 }
 
-/* The run or the restart that the state is of, and how it is checked; the run's end must pass. */
+/* Finds the state's run or restart, and how it is checked. The check must pass at the run's end. */
 static int open_at(struct app_finding *f, struct app_run **at, struct app_search_opts *o,
 		   struct err *err)
 {
@@ -85,12 +85,12 @@ static int open_at(struct app_finding *f, struct app_run **at, struct app_search
 	if (rc)
 		return rc;
 	*o = app_run_search(*at);
-	/* The directory may be gone: then the state is shown where the kept copy of it is. */
+	/* If the directory is gone, the state is put at the path of the kept copy of it. */
 	if (access(o->place.at, F_OK)) {
 		whole.place.at = f->run.base;
 		o->place.at = (*at)->base;
 	}
-	/* If the check fails there, the finding cannot be told from that. */
+	/* If the check fails without a crash, too, its failure would not show the finding. */
 	return search_end(&whole, NULL, err);
 }
 
@@ -99,7 +99,7 @@ static bool is_steady(const struct app_case *c)
 	return c->shown >= c->asked;
 }
 
-/* One that did not always show is asked for as often as when it was found. */
+/* Checks the state; if its checks have differed, as often as when the finding was made. */
 static int show(const struct app_case *c, const struct app_search_opts *o, struct verdict *v,
 		uint64_t *asked, struct err *err)
 {
@@ -123,7 +123,7 @@ int app_finding_again(struct app_finding *f, struct verdict *v, struct err *err)
 
 /* ---- small ---- */
 
-/* Takes the new explanation, unless the one before lost less. */
+/* Takes the new explanation, unless the old one loses fewer operations. */
 static int take(struct app_finding *f, const struct app_run *at, const struct search_found *found,
 		struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * app_keep.h - the directory of a run of `outage app`: what was recorded, and what was found.
- * Besides what every run has (case/dir.h) there is
+ * app_keep.h - the directory of a run of `outage app`: the recording, and the findings. Besides the
+ * files of every run (case/dir.h) it has
  *
  *	RUN/base/                the directory before the run
  *	RUN/trace                all that the application did to it
@@ -23,14 +23,14 @@ enum { APP_CRASH_REORDER = 1 << 0, APP_CRASH_RECOVERY = 1 << 1 };
 struct app_plan {
 #define PLAN_AS MEMBER
 #include "app/app_options.def"
-	bool ours; /* this user made it, or takes it for his own; see case_trust() */
+	bool ours; /* this user made or trusts the run; see case_trust() */
 };
 
 void app_plan_release(struct app_plan *p);
-/* How a state is judged: "check", "query" or "restart", and by which command. */
+/* Return how a state is judged, "check", "query" or "restart", and the command that judges it. */
 const char *app_plan_asks(const struct app_plan *p);
 const char *app_plan_command(const struct app_plan *p);
-/* The command that brings the application up again; that may be the same command. */
+/* Returns the command that starts the application again; that may be the same command. */
 const char *app_plan_restarts(const struct app_plan *p);
 int app_plan_load(const char *run, struct app_plan *out, struct err *err) must_check;
 /* The harm that an application's user would meet. */
@@ -40,7 +40,7 @@ enum app_harm {
 	APP_SILENT_LOSS, /* data is gone, and nothing says so */
 	APP_CORRUPT,	 /* the data was never written like that */
 	APP_HANG,	 /* the application does not end */
-	APP_FAILED,	 /* the check says no, and no more */
+	APP_FAILED,	 /* the check fails, and does not say more */
 	APP_HARM_END
 };
 
@@ -52,39 +52,41 @@ enum app_harm app_harm_find(const char *name, size_t len);
 struct app_case {
 	CASE_FINDING;
 	uint64_t point, acks;
-	uint64_t states;       /* with the same cause */
-	uint64_t shown, asked; /* so often it showed, of so many checks; 0, 0: not known */
+	uint64_t states;       /* failing states with the same cause */
+	uint64_t shown, asked; /* the failure showed in so many of so many checks; 0, 0: unknown */
 	enum app_harm harm;
 	char *title;	    /* the cause, in a sentence */
-	char *fix;	    /* a change that would mend it; or NULL */
+	char *fix;	    /* a change that would avoid the failure; or NULL */
 	bool verified;	    /* `fix` is a call, and was tried */
-	bool unexplained;   /* the search for the cause did not come to its end */
-	char *cause;	    /* the same for two findings of one cause; NULL: not known */
-	struct words lost;  /* events: "17", of a torn one "17 2/4" */
-	struct words after; /* the events that survived, or were acknowledged, all the same */
-	char *seen;	    /* the check's answer, in short */
+	bool unexplained;   /* the search for the cause was not finished */
+	char *cause;	    /* equal for two findings with the same cause; NULL: unknown */
+	struct words lost;  /* events: "17", or "17 2/4" if it is torn */
+	struct words after; /* the events that survived, or were acknowledged, nevertheless */
+	char *seen;	    /* the check's answer, shortened */
 };
 
 /*
- * "HARM: TITLE", as rules that suppress it name it, to be freed. For a number that stands alone
- * there is "N", as the numbers of operations differ from run to run.
+ * Returns "HARM: TITLE", as rules name it to suppress it, to be freed. Each number that stands
+ * alone is replaced by "N", as the numbers of operations differ from run to run.
  */
 char *app_case_cluster(const struct app_case *c);
 extern const struct case_kind app_kind;
 
-/* How far a run came. */
+/* The totals of a run. */
 struct app_summary {
 	uint64_t operations, acks, crash_states, unique_states, checked, findings, failing, errors;
-	uint64_t suppressed;	    /* findings that a rule names */
-	uint64_t unexplained;	    /* findings whose cause is not known */
+	uint64_t suppressed;	    /* findings suppressed by a rule */
+	uint64_t unexplained;	    /* findings with an unknown cause */
 	uint64_t patterns, covered; /* patterns of operations; cover.h */
 	double elapsed_s, left_out;
 	bool budget_hit;
-	/* Of the second crash: ways in which good states are changed, restarts that were recorded,
-	 * those of them that are unlike each other, and states of these that were checked. */
+	/*
+	 * Second crashes: ways in which restarts change good states, restarts that were recorded,
+	 * those of them that differ from each other, and states of these that were checked.
+	 */
 	uint64_t recovery_ways, recoveries, recoveries_tried, recovery_states;
 	double recovery_left_out;
-	struct words notes; /* more that a person should know */
+	struct words notes; /* further notes for the user */
 };
 
 #endif

@@ -2,25 +2,25 @@
 /*
  * app_model.c - changes that may be lost, as pieces for the enumerator.
  *
- * A1: pieces stand in the order of their changes; what a piece needs, of what is not durable yet,
- *     is therefore before it, and closed sets are those of history.h.
+ * A1: pieces stand in the order of their changes; pieces that a piece needs are therefore before
+ *     it, and closed sets are those of history.h.
  */
 #include "app/app_model.h"
 
 #include "base/util.h"
 
-enum { READ_UNITS = 512 }; /* at a time */
+enum { READ_UNITS = 512 }; /* units read at a time */
 
 struct posix_model {
 	struct model model;
 	uint64_t point;			 /* events that have happened */
-	size_t next;			 /* the first change that has not */
-	struct vec_of(uint32_t) waiting; /* changes that have, and are not durable */
-	/* Made of `waiting` when asked for. */
+	size_t next;			 /* the first change that has not happened */
+	struct vec_of(uint32_t) waiting; /* changes that have happened, and are not durable */
+	/* Made from `waiting` when needed. */
 	bool made;
 	struct vec_of(struct model_piece) pieces;
 	struct vec_of(uint32_t) needs;
-	struct vec_of(uint32_t) place;	 /* the place of each change among the pieces */
+	struct vec_of(uint32_t) place;	 /* the index of each change's piece */
 	struct vec_of(uint32_t) ordered; /* pieces */
 	struct vec_of(unsigned char) bytes;
 };
@@ -93,12 +93,12 @@ static int posix_apply(struct model *m, uint64_t number, const struct event *ev,
 	return 0;
 }
 
-/* The last piece of ordered metadata before a change; SIZE_MAX: there is none. */
+/* Returns the last piece of ordered metadata before a change; SIZE_MAX if there is none. */
 static size_t ordered_before(const struct posix_model *p, uint32_t change)
 {
 	size_t low = 0, high = p->ordered.n;
 
-	/* Mostly it is the last of all. */
+	/* Usually that is the last of all. */
 	if (high && p->waiting.v[p->ordered.v[high - 1]] < change)
 		low = high;
 	while (low < high) {
@@ -191,7 +191,7 @@ static void set_bytes(const struct model_piece *piece, const uint64_t *units, ui
 		memset(bytes + (from - start), 1, to - from);
 }
 
-/* Changes in flight lie close together: their pages are written once, not once for each. */
+/* Changes in flight are close together: a page is written once for all of its changes. */
 static void posix_pieces_apply(const struct model *m, const struct model_fates *f,
 			       struct image *img)
 {
@@ -226,7 +226,7 @@ const struct model_ops model_posix = {
 	.pieces_apply = posix_pieces_apply,
 };
 
-/* ---- and back ---- */
+/* ---- from an image to survivors ---- */
 
 void survivors_release(struct survivors *s)
 {
@@ -234,7 +234,7 @@ void survivors_release(struct survivors *s)
 	vec_release(&s->units);
 }
 
-/* Which units of a change are there: none, all, or those whose bits are appended to `bits`. */
+/* Tells which units of a change survived: none, all, or some, whose bits are appended to `bits`. */
 static enum {
 	NO_UNITS,
 	SOME_UNITS,
@@ -280,7 +280,7 @@ void survivors_of(const struct history *h, const struct crash_state *state, stru
 		size_t at = out->units.n;
 		for (uint32_t j = 0; which == SOME_UNITS && j < (c->units + 63) / 64; j++)
 			vec_push(&out->units, bits[j]);
-		/* The vector may move while it grows: until then, a place instead of a pointer. */
+		/* The vector may move while it grows: for now, an index stands for the pointer. */
 		const uint64_t *units = which == SOME_UNITS ? (const uint64_t *)(at + 1) : NULL;
 		vec_push(&out->v, (struct survivor){ i, units });
 	}

@@ -2,9 +2,9 @@
 /*
  * app_model.h - the persistence model of applications, for the enumerator of crash states.
  *
- * Its image is not a disk: it has a byte for each unit of each change of a history, which is 1 if
- * the unit is durable or survived. A crash state of core/ is so a set of survivors, from which
- * history_build() makes what a user would find.
+ * The image of this model is not a disk: it has a byte for each unit of each change of a history,
+ * which is 1 if the unit is durable or survived. So a crash state of core/ is a set of survivors,
+ * from which history_build() makes the directory that a user would find.
  */
 #ifndef APP_APP_MODEL_H
 #define APP_APP_MODEL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * app_pipeline.c - records the application, verifies what it left, searches its crash states, and
- * keeps what was found.
+ * app_pipeline.c - records the application, verifies its directory, searches its crash states, and
+ * keeps the findings.
  */
 #include "app/app_pipeline.h"
 
@@ -23,10 +23,10 @@
 
 enum { END_CHECKS = 3 };
 
-/* A finding that was told. */
+/* A finding that was reported. */
 struct told_finding {
 	uint64_t states;
-	char *cause; /* NULL: not known */
+	char *cause; /* NULL: unknown */
 	bool nested;
 };
 
@@ -39,9 +39,9 @@ struct app_whole {
 	struct app_run *at;
 	const struct posix_log *at_log;
 	struct vec_of(struct told_finding) told; /* by the number of the finding */
-	struct vec_of(uint64_t) numbers;	 /* of the search's findings */
+	struct vec_of(uint64_t) numbers; /* the number of each finding of the current search */
 	struct second_ways changed;
-	bool made; /* the run's directory is ours, and not one that was there */
+	bool made; /* this process made the run's directory */
 	struct case_keeper keeper;
 	uint64_t explored_ns;
 	struct launcher *launcher;
@@ -54,7 +54,7 @@ static bool recovers(const struct app_whole *p)
 	return p->o->plan.crash & APP_CRASH_RECOVERY;
 }
 
-/* ---- the end, without any crash ---- */
+/* ---- the end of the run, without a crash ---- */
 
 static void take_lines(struct words *out, const struct strbuf *text)
 {
@@ -83,21 +83,21 @@ static struct app_search_opts search_of(struct app_whole *p, struct app_run *run
 	return o;
 }
 
-/* The query's lines before the run may be there after any crash. */
+/* Adds the query's answer before the run, as any crash may leave that state. */
 static int show_before(struct app_whole *p, struct strbuf *shown, struct err *err)
 {
 	struct app_search_opts o = search_of(p, &p->run);
 	struct verdict v = { 0 };
 	int rc = search_one(&o, "0.0", &v, err);
 
-	/* If it fails there, that is a finding like any other. */
+	/* A failure there is a finding like any other. */
 	if (!rc && !v.fails)
 		strbuf_add(shown, strbuf_str(&v.said), v.said.len);
 	verdict_release(&v);
 	return rc;
 }
 
-/* Checks the directory as the run left it, several times. */
+/* Checks the final directory of the run several times. */
 static int verify_end(struct app_whole *p, struct err *err)
 {
 	auto_free char *id = xasprintf("1.%zu", p->run.trace.events.n);
@@ -130,7 +130,7 @@ static int verify_end(struct app_whole *p, struct err *err)
 	return io_write_file(p->run.dir, "shown", strbuf_str(&first), first.len, 0, err);
 }
 
-/* ---- while it runs ---- */
+/* ---- during the search ---- */
 
 static void make_case(struct app_whole *p, const struct search_found *f, struct app_case *c)
 {
@@ -143,7 +143,7 @@ static void save_case(struct app_whole *p, uint64_t n, const struct app_case *c)
 		p->out->summary.errors++;
 }
 
-/* The case has the number of the next finding, which is this one or takes its place. */
+/* Keeps the case under the number of the next finding, which it becomes or which replaces it. */
 static void on_failed(void *ctx, const struct search_found *f)
 {
 	struct app_whole *p = ctx;
@@ -162,7 +162,7 @@ static void on_dropped(void *ctx)
 		p->out->summary.errors++;
 }
 
-/* Restarts are much alike: the finding of an earlier one with the same cause, or UINT64_MAX. */
+/* Returns the finding of a similar, earlier restart with the same cause, or UINT64_MAX. */
 static uint64_t find_told(const struct app_whole *p, const char *cause)
 {
 	for (size_t i = 0; p->at != &p->run && cause && i < p->told.n; i++)
@@ -178,7 +178,7 @@ static bool is_suppressed(const struct app_whole *p, const struct app_case *c)
 	return suppress_names(&p->suppress, p->o->plan.profile, cluster);
 }
 
-/* A finding that is none of its own, but belongs to number `n`, or to none (UINT64_MAX). */
+/* Counts a finding of the search as part of number `n`, or of none (UINT64_MAX). */
 static void join(struct app_whole *p, uint64_t n)
 {
 	vec_push(&p->numbers, n);
@@ -228,7 +228,7 @@ static void on_progress(void *ctx, const struct search_totals *t, uint64_t findi
 
 /* ---- at the end ---- */
 
-/* Findings were kept when they were found; only now it is known how many states each has. */
+/* Saves the numbers of states of the findings, which were kept before all states were checked. */
 static void keep_counts(struct app_whole *p, const struct search_result *r)
 {
 	for (size_t i = 0; i < r->found.n; i++) {
@@ -263,7 +263,7 @@ static uint64_t count_operations(const struct trace *t)
 	return n;
 }
 
-/* The end of --time, or a signal; not that there are findings enough. */
+/* Notes a search that --time or a signal has stopped, but not one that --limit has. */
 static void note_stop(struct app_whole *p, const struct search_totals *t)
 {
 	p->out->stopped |= t->stopped &&
@@ -335,7 +335,7 @@ static void summarise(struct app_whole *p, const struct search_result *r)
 	}
 }
 
-/* A search that checked nothing must not look like one that found nothing. */
+/* Makes it an error if no state was checked, which must not look like no finding. */
 static void check_tried(struct app_whole *p)
 {
 	struct app_summary *s = &p->out->summary;
@@ -345,9 +345,9 @@ static void check_tried(struct app_whole *p)
 	s->errors += p->out->untried;
 }
 
-/* ---- the power fails again ---- */
+/* ---- second crashes ---- */
 
-/* Of the run, or of a restart; with what is left of the limits. */
+/* Returns the options to search the run, or a restart, within the rest of the limits. */
 static struct app_search_opts search_all_of(struct app_whole *p, struct app_run *run)
 {
 	struct app_search_opts o = search_of(p, run);
@@ -372,7 +372,7 @@ static void on_changed(void *ctx, const struct app_state *s, const struct app_ch
 {
 	struct app_whole *p = ctx;
 
-	/* Of the states with the most acknowledgements, most can be lost. */
+	/* The states with the most acknowledgements come first: they have most to lose. */
 	vec_push(&p->changed, (struct second_way){ .what = change->what,
 						   .state = xstrdup(s->id),
 						   .kind = change->kind,
@@ -381,7 +381,7 @@ static void on_changed(void *ctx, const struct app_state *s, const struct app_ch
 						   .turn = s->number });
 }
 
-/* By a signal, or because the time is up: there is more to do. */
+/* True if a signal or the time limit ends the run before all is done. */
 static bool ends_early(const struct app_whole *p)
 {
 	return *p->o->stop || p->out->by_signal ||
@@ -417,7 +417,7 @@ static void add_totals(struct app_whole *p, const struct search_totals *t)
 	}
 }
 
-/* A check that fails because one was there before it says nothing about a crash. */
+/* Checks the final directory of a restart: a check that fails there tells nothing about a crash. */
 static int nested_end(struct app_whole *p, struct app_run *nested, struct err *err)
 {
 	struct app_search_opts o = search_of(p, nested);
@@ -475,7 +475,7 @@ static void recover_again(struct app_whole *p, uint64_t spent)
 
 	if (!recovers(p))
 		return;
-	/* Earlier findings are worth telling all the same. */
+	/* Earlier findings are reported even if this fails. */
 	if (app_recoveries(&o, &p->changed, &r, &err)) {
 		s->errors++;
 		err_set(&p->out->error, err.code, "%s", err.msg);
@@ -500,7 +500,7 @@ static void recover_again(struct app_whole *p, uint64_t spent)
 	p->out->stopped |= ends_early(p);
 }
 
-/* A run that goes on had findings before: none of them may be lost, nor go untold. */
+/* Counts the findings of a resumed run, so that none of them is lost or left out of the summary. */
 static int settle(struct app_whole *p, bool end, struct err *err)
 {
 	auto_words kept = { 0 };
@@ -512,7 +512,7 @@ static int settle(struct app_whole *p, bool end, struct err *err)
 	return rc;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole pipeline ---- */
 
 static int explore(struct app_whole *p, struct err *err)
 {
@@ -526,7 +526,7 @@ static int explore(struct app_whole *p, struct err *err)
 	}
 	int rc = search(&o, &r, err);
 
-	/* Earlier findings are told, as part of a run that is not whole. */
+	/* Earlier findings are reported, as those of an incomplete run. */
 	p->out->broken = rc && (r.totals.checked || r.found.n);
 	if (p->out->broken) {
 		p->out->summary.errors++;
@@ -568,7 +568,7 @@ static int record(struct app_whole *p, struct err *err)
 				     .plan = plan,
 				     .timeout_ms = plan->timeout_ms,
 				     .trace_max = (uint64_t)2 << 30 };
-	/* Known from the start, so that one that was killed can be told from nothing. */
+	/* The plan is saved first, so that a run that is killed while recording is recognised. */
 	int rc = record_save(app_kind.plan, p->run.dir, CASE_RUN, plan, err);
 
 	if (!rc)
@@ -596,7 +596,7 @@ static bool is_inside(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* Where a path's last name is; slashes at its end do not count. */
+/* Returns the directory of a path; slashes at the end of the path do not count. */
 static char *directory_of(const char *path)
 {
 	size_t n = strlen(path);
@@ -608,7 +608,7 @@ static char *directory_of(const char *path)
 	return n ? xmemdupz(path, n) : xstrdup(".");
 }
 
-/* Asked before anything is made: the directory must not get as much as a name by us. */
+/* Called before anything is made: not even a name may appear in the application's directory. */
 static int check_output(const struct app_whole *p, struct err *err)
 {
 	auto_free char *above = p->o->output ? directory_of(p->o->output) : xstrdup(".");
@@ -661,7 +661,7 @@ static int make_run(struct app_whole *p, struct err *err)
 	return 0;
 }
 
-/* Removes the directory of a run in which nothing was recorded. */
+/* Removes the run: nothing of a run that failed before its search is worth keeping. */
 static void discard(const struct app_whole *p)
 {
 	auto_free char *run = xasprintf("%s/" CASE_RUN, p->run.dir);
@@ -673,10 +673,10 @@ static void discard(const struct app_whole *p)
 			log_debug("%s", ignored.msg);
 	auto_free char *findings = xasprintf("%s/findings", p->run.dir);
 	rmdir(findings);
-	rmdir(p->run.dir); /* if it was there before, there may be more in it */
+	rmdir(p->run.dir); /* a directory that was there before may have other files */
 }
 
-/* A directory that cannot be read as a whole is no reason not to go on. */
+/* Marks the run as this user's; a failure is noted, and the run goes on. */
 static void mark(struct app_whole *p)
 {
 	/*
@@ -690,7 +690,7 @@ static void mark(struct app_whole *p)
 		log_debug("%s", p->out->unmarked.msg);
 }
 
-/* Records the run, and looks whether it can be judged. A plan that names its root is complete. */
+/* Records the run, and checks its end. The saved plan is complete once it names its root. */
 static int begin(struct app_whole *p, struct err *err)
 {
 	int rc = record(p, err);
@@ -707,7 +707,7 @@ static int begin(struct app_whole *p, struct err *err)
 	return rc;
 }
 
-/* A run that was interrupted, as it was when it had been recorded. */
+/* Resumes an interrupted run, as it was recorded. */
 static int go_on(struct app_whole *p, struct err *err)
 {
 	struct app_asked *o = p->o;
@@ -735,7 +735,7 @@ static int go_on(struct app_whole *p, struct err *err)
 	o->recorded(o->ctx);
 	if (rc)
 		return rc;
-	/* The check may be another by now. */
+	/* The user may have changed the check. */
 	struct app_search_opts search = search_of(p, &p->run);
 	return search_end(&search, NULL, err);
 }
@@ -746,7 +746,7 @@ static int run_all(struct app_whole *p, struct err *err)
 
 	if (rc)
 		return rc;
-	/* Now, while there is little to copy. */
+	/* The launcher starts now, while there is little memory to copy. */
 	rc = launcher_start(&p->launcher, err);
 	if (!rc)
 		rc = p->o->resume ? go_on(p, err) : begin(p, err);

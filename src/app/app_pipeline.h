@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * app_pipeline.h - all of `outage app` between its options and what it prints: the application is
- * run once, what it left is checked, its crash states are searched, and what fails is kept.
+ * app_pipeline.h - all of `outage app` between its options and its output: runs the application
+ * once, checks its directory, searches its crash states, and keeps the findings.
  */
 #ifndef APP_APP_PIPELINE_H
 #define APP_APP_PIPELINE_H
@@ -10,40 +10,40 @@
 #include "app/app_search.h"
 
 struct app_asked {
-	struct app_plan plan; /* becomes that of the run, if one goes on */
+	struct app_plan plan; /* replaced by that of the resumed run */
 	const char *output;   /* the run's directory; NULL: a new one */
-	const char *resume;   /* goes on with that run; or NULL */
-	uint64_t given;	      /* then the fields of the plan that must be the same; see given.h */
-	bool trust;	      /* and it is taken for this user's */
-	uint64_t start_ns;    /* when all began */
-	uint64_t time_ns;     /* for the search; 0: no limit */
+	const char *resume;   /* the run to be resumed; or NULL */
+	uint64_t given;	      /* resume: the fields of the plan that must agree; see given.h */
+	bool trust;	      /* resume: the run is trusted as this user's */
+	uint64_t start_ns;    /* when the command began */
+	uint64_t time_ns;     /* the time limit of the search; 0: none */
 	uint64_t jobs;
 	const volatile sig_atomic_t *stop;
-	/* The application has run: from now on a signal need not end this process. */
+	/* Called after the recording: from then on a signal need not end this process. */
 	void (*recorded)(void *ctx);
-	/* Called meanwhile. */
+	/* Called from time to time during the search. */
 	void (*progress)(void *ctx, const struct search_totals *t, uint64_t findings);
-	/* A finding, which is kept as number `n`. */
+	/* Called for each finding, which is kept as number `n`. */
 	void (*found)(void *ctx, const struct app_case *c, uint64_t n);
 	void *ctx;
 };
 
 struct app_outcome {
-	char *dir; /* of the run; to be freed, whatever happened */
+	char *dir; /* the run's directory; freed in any case */
 	struct app_summary summary;
-	double checked_s; /* until all states of the run were checked */
+	double checked_s; /* the time until all states of the run were checked */
 	bool by_signal;	  /* a signal ended the search */
-	bool broken;	  /* or the search could not go on */
-	bool untried;	  /* no crash state was checked */
-	bool stopped;	  /* by a signal or the time: there is more to do */
-	/* A part of summary.errors: states of the run that could not be checked, and why. */
+	bool broken;	  /* the search could not go on */
+	bool untried;	  /* not even one crash state was checked */
+	bool stopped;	  /* a signal or the time limit ended it: the run can be resumed */
+	/* Part of summary.errors: states of the run that could not be checked, and the reason. */
 	uint64_t unchecked;
 	char why_unchecked[768];
-	struct err error;    /* the first of the others */
-	struct err unmarked; /* why nothing gets this user's mark */
+	struct err error;    /* the first other error */
+	struct err unmarked; /* why the run does not get this user's mark */
 };
 
-/* `out` is zeroed before. After an error there may be findings in it all the same. */
+/* `out` is zeroed by the caller. After an error, too, `out` may have findings. */
 int app_pipeline(struct app_asked *asked, struct app_outcome *out, struct err *err) must_check;
 void app_outcome_release(struct app_outcome *o);
 

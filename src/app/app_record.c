@@ -2,8 +2,8 @@
 /*
  * app_record.c - one run of an application, recorded by a process of its own.
  *
- * That process is in another mount namespace, and adopts what the application leaves; what it has
- * to tell comes back through a pipe: numbers as they are, then texts, each with its zero.
+ * That process is in another mount namespace, and adopts the processes that the application leaves
+ * behind; it sends its results through a pipe: binary numbers, then texts, each with its zero.
  */
 #include "app/app_record.h"
 
@@ -26,7 +26,7 @@
 
 /* ---- copies ---- */
 
-/* Copies a directory with all that is in it. `to` is made. */
+/* Copies a directory with its content. `to` is made. */
 static int app_copy(const char *from, const char *to, struct err *err)
 {
 	auto_free char *all = xasprintf("%s/.", from);
@@ -47,9 +47,9 @@ static int app_copy(const char *from, const char *to, struct err *err)
 	return rc;
 }
 
-/* ---- what the recording process does ---- */
+/* ---- the recording process ---- */
 
-/* Adds the acknowledgements from before the first power failure. */
+/* Adds the acknowledgements of the run before its crash. */
 static void tell_marks(const struct app_restart *again, struct trace *t)
 {
 	for (uint64_t i = 0; i < again->point; i++) {
@@ -79,9 +79,9 @@ static int tell_names(void *ctx, int dir, struct trace *t, struct err *err)
 	return rc;
 }
 
-/* The pointers in it mean nothing. The output, the error and the names follow. */
+/* The head of the message; its pointers are invalid. Then come the output, the error, the names. */
 struct record_told {
-	uint64_t len; /* of all of it: else it is not whole */
+	uint64_t len; /* the length of the message; another length means that it is incomplete */
 	int rc;
 	struct forget_record r;
 };
@@ -92,7 +92,7 @@ static void tell(struct strbuf *to, const char *text)
 	strbuf_addch(to, 0);
 }
 
-/* The work of a process of its own; `to` is where it tells. */
+/* The work of a child process, which writes its result to `to`. */
 typedef int process_fn(const void *ctx, int to);
 
 static int record_process(const void *ctx, int to)
@@ -122,7 +122,9 @@ struct put_request {
 
 static const char put_done[] = "done";
 
-/* A crash state is seen in another mount namespace only. Tells that it is done, or what is wrong.
+/*
+ * Copies a crash state, which is visible in another mount namespace only. Writes put_done, or the
+ * error.
  */
 static int put_process(const void *ctx, int to)
 {
@@ -145,11 +147,11 @@ static int put_process(const void *ctx, int to)
 static int be_process(process_fn *work, const void *ctx, int to)
 {
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	setpgid(0, 0); /* Ctrl-C goes to the parent, which tells us */
+	setpgid(0, 0); /* Ctrl-C goes to the parent, which stops this process */
 	return work(ctx, to);
 }
 
-/* ---- what the parent makes of it ---- */
+/* ---- the parent ---- */
 
 static const char *take(const char **at)
 {
@@ -159,7 +161,7 @@ static const char *take(const char **at)
 	return text;
 }
 
-/* Names are put in place of those that the process had. */
+/* Reads the message, and replaces the pointers to names. */
 static int hear(const struct strbuf *text, struct forget_record *r, const char **said,
 		struct err *err)
 {
@@ -310,7 +312,7 @@ static void make_notes(const struct forget_record *h, struct words *notes)
 					"known: that can be seen by root only"));
 }
 
-/* Makes the directory that the run, or the restart, is going to work on. */
+/* Makes the directory in which the run, or the restart, works. */
 static int make_base(const struct app_record_opts *o, const char *base, struct err *err)
 {
 	const struct put_request x = { o->again, base };
@@ -351,7 +353,7 @@ int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct words
 		.acked = o->again ? o->again->acked : NULL,
 		.point = o->again ? o->again->point : 0,
 		.stop = o->again ? NULL : o->plan->stop,
-		.kill = o->again || o->plan->kill, /* as what a check leaves */
+		.kill = o->again || o->plan->kill, /* as a check does with processes left behind */
 		.timeout_ms = o->timeout_ms,
 		.trace_max = o->trace_max,
 		.mounted = tell_names,
@@ -366,7 +368,7 @@ int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct words
 	if (!rc)
 		make_notes(&h, notes);
 	forget_record_release(&h);
-	if (below_remove(o->run, "work", &ignored)) /* then it stays */
+	if (below_remove(o->run, "work", &ignored)) /* then the directory stays */
 		log_debug("%s", ignored.msg);
 	return rc;
 }

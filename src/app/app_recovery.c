@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * app_recovery.c - chooses states on which the restart is recorded, and has the crashes of each
- * restart searched.
+ * app_recovery.c - chooses states on which the restart is recorded, and has the crash states of
+ * each restart searched.
  */
 #include "app/app_recovery.h"
 
@@ -19,11 +19,11 @@ struct app_restarts {
 	const struct app_recovery_opts *o;
 	struct app_recovered *out;
 	struct nested nested;
-	/* Of the one that is recorded. */
+	/* The restart being recorded. */
 	uint64_t point, root_ino, first;
 };
 
-/* Hashes the restart's changes to the directory, in order; names are below it. */
+/* Hashes the restart's changes to the directory, in order; all names are below that directory. */
 static int hash_of(const struct trace *t, struct hash128 *out, struct err *err)
 {
 	auto_posix_log log;
@@ -59,7 +59,7 @@ static int record_restart(const struct app_run *run, const struct app_state *s, 
 					  .before = run->history.before,
 					  .at = run->plan.dir };
 	auto_strbuf acked = STRBUF_INIT;
-	struct words notes = { 0 }; /* of the check, which is run often: they say nothing new */
+	struct words notes = { 0 }; /* notes about a command that was run many times: nothing new */
 
 	for (uint64_t i = 0; i < s->acked && i < run->acks.n; i++)
 		strbuf_addf(&acked, "%s\n", run->acks.v[i]);
@@ -79,7 +79,7 @@ static int record_restart(const struct app_run *run, const struct app_state *s, 
 	return rc;
 }
 
-/* Hashes what it did; 1: nothing. */
+/* Hashes the changes of a restart; returns 1 if there are none. */
 static int look_at(struct app_restarts *x, const char *dir, struct hash128 *what, struct err *err)
 {
 	auto_trace t;
@@ -108,7 +108,7 @@ static int record(void *ctx, const char *state, const char *dir, struct hash128 
 	return rc ? rc : look_at(x, dir, what, err);
 }
 
-/* Its plan is that of the run, but for the state it comes from and its budget. */
+/* The restart's plan is that of the run, except for its state and its budget. */
 static int adopt(void *ctx, const char *state, const char *dir, uint64_t budget, struct err *err)
 {
 	const struct app_restarts *x = ctx;
@@ -138,7 +138,7 @@ static int add_one(struct app_restarts *x, const char *state, struct err *err)
 
 	x->out->recorded++;
 	x->out->by_signal |= rc == -EINTR;
-	/* Others may do better. */
+	/* Other restarts may still be recorded. */
 	if (rc < 0 && rc != -EINTR && !x->out->failed++)
 		x->out->why = why;
 	if (rc <= 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * app_recovery.h - the power fails again, while the application comes up after the first time.
+ * app_recovery.h - second crashes: the power fails again while the application restarts.
  *
- * The restart is recorded on crash states that are good and that it writes to, for each way in
- * which it does; each record is a run of its own, kept as RUN/recovery/N, whose crash states are
- * checked as those of the run are. Acknowledgements before the first crash come first in its trace,
- * and no crash is tried there.
+ * The restart is recorded on good crash states that it writes to, one for each way of changing
+ * them; each recording is a run of its own, kept as RUN/recovery/N, whose crash states are checked
+ * like those of the run. Its trace begins with the acknowledgements before the first crash, where
+ * no crash is tried.
  */
 #ifndef APP_APP_RECOVERY_H
 #define APP_APP_RECOVERY_H
@@ -14,28 +14,28 @@
 #include "search/second.h"
 
 struct app_recovery_opts {
-	struct app_run *run; /* gets the new ones: run->nested */
-	uint64_t count;	     /* of restarts that are recorded */
-	uint64_t budget;     /* of states, with the run's own; 0: no limit */
-	uint64_t spent;	     /* the run's own */
+	struct app_run *run; /* the new runs are added to run->nested */
+	uint64_t count;	     /* the number of restarts that are recorded */
+	uint64_t budget;     /* states, with those of the run; 0: no limit */
+	uint64_t spent;	     /* states of the run */
 	bool (*stop)(void *ctx);
-	/* Searches the crashes of one, whose plan has its share of the budget; so many states. */
+	/* Searches the crashes of a restart, whose plan has its share of the budget. */
 	int (*search)(void *ctx, struct app_run *nested, uint64_t *states, struct err *err);
 	void *ctx;
 };
 
 struct app_recovered {
-	uint64_t ways;	     /* in which the restart changes a state that is good */
+	uint64_t ways;	     /* ways in which the restart changes a good state */
 	uint64_t recorded;   /* restarts */
-	uint64_t different;  /* restarts that do something, and not what another one did */
-	uint64_t failed;     /* could not be recorded; count among `recorded` too */
-	struct err why;	     /* of the first of them */
-	uint64_t left;	     /* records of useless restarts that could not be removed */
-	struct err why_left; /* of the first of them */
+	uint64_t different;  /* restarts that change something, each in another way */
+	uint64_t failed;     /* restarts that could not be recorded; counted in `recorded`, too */
+	struct err why;	     /* the first error of these */
+	uint64_t left;	     /* useless recordings that could not be removed */
+	struct err why_left; /* the first error of these */
 	bool by_signal;
 };
 
-/* `all` is of a search of the run. */
+/* `all` comes from a search of the run. */
 int app_recoveries(const struct app_recovery_opts *o, struct second_ways *all,
 		   struct app_recovered *out, struct err *err) must_check;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* app_run.c - a recorded run of an application, read again. */
+/* app_run.c - loads a recorded run of an application. */
 #include "app/app_run.h"
 
 #include <errno.h>
@@ -103,7 +103,7 @@ int app_run_open(struct app_run *r, struct err *err)
 	return rc ? rc : read_shown(r, err);
 }
 
-/* In its place from the start: the history points to the trace. */
+/* Loads the run into its final place, as the history points to the trace. */
 int app_run_load(const char *dir, struct app_run *out, struct err *err)
 {
 	*out = (struct app_run){ .dir = xstrdup(dir) };
@@ -147,7 +147,7 @@ int app_run_of(struct app_run *r, const char *state, struct app_run **out, struc
 
 struct app_search_opts app_run_search(struct app_run *r)
 {
-	/* A refusal to a stranger tells the plan of the whole run, and of no restart. */
+	/* An error about trust names the plan of the whole run, not of a restart. */
 	const struct app_run *told = r->whole ? r->whole : r;
 
 	judge_release(&r->judge);
@@ -178,7 +178,7 @@ static void add_mark(struct trace *t, uint64_t n, const char *text, size_t len, 
 	trace_append(t, &(struct event){ .kind = EV_PERSIST, .ref = n, .time_ns = time_ns });
 }
 
-/* The complete lines of what was written so far. */
+/* Adds the complete lines that were written so far as acknowledgements. */
 static void mark_lines(struct strbuf *part, const struct posix_event *e, uint64_t time_ns,
 		       uint64_t *marks, struct trace *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* app_run.h - a recorded run of an application, read again: its trace, its history, its judge. */
+/* app_run.h - a recorded run of an application, loaded: its trace, its history, its judge. */
 #ifndef APP_APP_RUN_H
 #define APP_APP_RUN_H
 
@@ -8,37 +8,36 @@
 #include "app/app_search.h"
 #include "stack/table.h"
 
-/* A run as it was recorded. */
+/* A recorded run. */
 struct app_run {
 	char *dir;
 	struct app_plan plan;
 	struct trace trace;
 	struct history history;
-	struct history_opts made; /* by what */
+	struct history_opts made; /* the options of `history` */
 	bool has_history;
 	int base_fd;
-	struct stack_table stacks; /* the callers; empty if not asked for */
+	struct stack_table stacks; /* the callers; empty if not recorded */
 	struct words acks;	   /* all lines that were acknowledged */
-	struct words shown;	   /* by --query, at the end */
+	struct words shown;	   /* by --query, at the end of the run */
 	char *base;
 	struct judge judge;
-	/* For a restart after a crash: the run that crashed, whose check judges. NULL: a run.
-	 */
+	/* A restart: the run that crashed, whose judge is used. A run: NULL. */
 	struct app_run *whole;
-	struct vec_of(struct app_run *) nested; /* restarts, as far as they are loaded */
+	struct vec_of(struct app_run *) nested; /* the restarts that are loaded */
 };
 
-/* Reads the trace of a run, of which `plan` is known, and follows it. */
+/* Reads the trace of a run whose `plan` is known, and makes its history. */
 int app_run_open(struct app_run *r, struct err *err) must_check;
 int app_run_load(const char *dir, struct app_run *out, struct err *err) must_check;
 void app_run_release(struct app_run *r);
-/* The run that a state belongs to by its id: this one, or a restart, which is loaded. */
+/* Finds the run of a state by its id: this one, or a restart, which is loaded. */
 int app_run_of(struct app_run *r, const char *state, struct app_run **out, struct err *err)
 	must_check;
-/* How its states are checked; borrows from the run. The judge is the run's. */
+/* Returns how states of the run are checked; borrows from the run, which owns the judge. */
 struct app_search_opts app_run_search(struct app_run *r);
 
-/* Acknowledgements by writes to a file: they become marks of RUN/trace. */
+/* Turns writes to a file of acknowledgements into marks of RUN/trace. */
 int app_ack_file(const char *run, const char *name, struct err *err) must_check;
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* app_search.c - hands all states to the checkers, explains what fails, and groups it by cause. */
+/* app_search.c - hands states to the checkers, explains failures, and groups them by cause. */
 #include "app/app_search.h"
 
 #include <errno.h>
 
 enum {
-	SHOWN_MIN = 2, /* checks of the state that is told of; if they differ, more of them */
+	SHOWN_MIN = 2, /* checks of a state that is reported; more if they differ */
 	SHOWN_MAX = 6,
-	END_MAX = 6, /* checks without any crash, when checks of a state have differed */
+	END_MAX = 6, /* checks without a crash, after checks of a state have differed */
 };
 
 /*
- * States that fail with the same pattern (states.h), in the same way. A few states of such a
- * pattern are explained; the others are counted.
+ * Failing states with the same pattern (states.h) and harm. A few states of such a pattern are
+ * explained; the others are counted.
  */
 struct known {
 	struct hash128 pattern;
@@ -24,14 +24,14 @@ struct searching {
 	const struct app_search_opts *o;
 	struct search_result *out;
 	struct checkers_opts checkers;
-	struct checker *again; /* for states that are checked once more */
+	struct checker *again; /* checks states once more */
 	struct roles roles;
 	struct vec_of(struct known) knowns;
-	uint64_t counted; /* findings, up to the limit */
+	uint64_t counted; /* findings that count for the limit */
 	uint64_t start_ns;
-	struct verdict verdict, last; /* of the check that was run last, and in explaining */
-	bool passed;		      /* by the check that was run last */
-	bool faulty;		      /* the check fails without any crash, too */
+	struct verdict verdict, last; /* of the last check, and of the last one in explaining */
+	bool passed;		      /* the last check passed */
+	bool faulty;		      /* the check fails without a crash, too */
 };
 
 /* ---- one check ---- */
@@ -53,7 +53,7 @@ static struct checkers_opts checkers_of(const struct app_search_opts *o)
 	};
 }
 
-/* By a process that is there for it. */
+/* Asks a process that stays for such questions. */
 static int ask(const struct app_search_opts *o, struct checker *k, const char *id,
 	       struct verdict *out, struct err *err)
 {
@@ -128,7 +128,7 @@ int search_end(const struct app_search_opts *o, const char *advice, struct err *
 	return rc;
 }
 
-/* ---- what failed ---- */
+/* ---- failures ---- */
 
 static void note_error(struct searching *s, const char *words)
 {
@@ -152,7 +152,7 @@ static bool is_explained(const struct searching *s, size_t finding)
 	return s->out->found.v[finding].why.kind != EXPLAIN_NOT;
 }
 
-/* A finding of this cause, or SIZE_MAX. */
+/* Returns the finding with this cause, or SIZE_MAX. */
 static size_t find_cause(const struct searching *s, const char *cause)
 {
 	for (size_t i = 0; i < s->out->found.n; i++)
@@ -161,7 +161,7 @@ static size_t find_cause(const struct searching *s, const char *cause)
 	return SIZE_MAX;
 }
 
-/* Checks a state several times; the checks that `f` tells of already count. */
+/* Checks a state several times; checks that `f` has counted are not repeated. */
 static int show(struct searching *s, const struct explained *why, struct search_found *f,
 		struct err *err)
 {
@@ -192,7 +192,7 @@ void search_found_release(struct search_found *f)
 	*f = (struct search_found){ 0 };
 }
 
-/* Takes ownership of what was found; returns its number. */
+/* Adds the finding, and returns its index. */
 static size_t add_found(struct searching *s, struct search_found *f)
 {
 	vec_push(&s->out->found, *f);
@@ -201,7 +201,7 @@ static size_t add_found(struct searching *s, struct search_found *f)
 	return s->out->found.n - 1;
 }
 
-/* A failure that does not show again is no finding: `at` is then SIZE_MAX. */
+/* Adds a finding. A failure that does not show again is none: `at` is then SIZE_MAX. */
 static int add_explained(struct searching *s, struct explained *why, size_t *at, struct err *err)
 {
 	struct search_found f = { 0 };
@@ -257,8 +257,8 @@ static int explain_state(struct searching *s, const struct app_state *state, enu
 }
 
 /*
- * A failure before the first operation says nothing about acknowledgements; nor does a state that
- * fails now and then say why another one fails.
+ * True if the finding may explain the state. A failure before the first operation does not explain
+ * the loss of acknowledged data, nor does a state whose checks differ explain another failure.
  */
 static bool speaks_of(const struct search_found *f, const struct app_state *state)
 {
@@ -278,7 +278,7 @@ static size_t known_finding(const struct searching *s, const struct app_state *s
 	return SIZE_MAX;
 }
 
-/* The state that has just failed, as it is before anything of it is understood (F1). */
+/* Makes a finding of a state that has just failed, before anything is explained (F1). */
 static int hold(struct searching *s, const struct app_state *state, struct search_found *f,
 		struct err *err)
 {
@@ -290,7 +290,7 @@ static int hold(struct searching *s, const struct app_state *state, struct searc
 	f->verdict = s->verdict;
 	s->verdict = (struct verdict){ 0 };
 	f->shown = f->asked = 1;
-	f->states = 1; /* for the callback; else states are counted below */
+	f->states = 1; /* for the callback; the caller counts the states below */
 	if (s->o->failed)
 		s->o->failed(s->o->ctx, f);
 	f->states = 0;
@@ -298,8 +298,8 @@ static int hold(struct searching *s, const struct app_state *state, struct searc
 }
 
 /*
- * Which finding the state belongs to; SIZE_MAX: no reason is known, as checks of the same state
- * have differed.
+ * Finds the finding of the state; SIZE_MAX if the reason is unknown, as checks of the state have
+ * differed.
  */
 static int understand(struct searching *s, const struct app_state *state, struct search_found *held,
 		      size_t *at, struct err *err)
@@ -313,8 +313,8 @@ static int understand(struct searching *s, const struct app_state *state, struct
 }
 
 /*
- * Whether the check fails now and then on the directory as the run left it, as it may have passed
- * there at first by chance: then the fault is its own, and a state that fails once tells nothing.
+ * Sets `faulty` if the check sometimes fails on the final directory of the run, where it may have
+ * passed by chance before: the check is then at fault, and a state that fails once means nothing.
  */
 static int try_end(struct searching *s, struct err *err)
 {
@@ -331,7 +331,7 @@ static int try_end(struct searching *s, struct err *err)
 	return 0;
 }
 
-/* F3. The finding of an earlier state that is like this one, a new one, or none (SIZE_MAX). */
+/* F3. Finds the finding of an earlier similar state, a new one, or none (SIZE_MAX). */
 static int take_unsteady(struct searching *s, const struct app_state *state,
 			 struct search_found *held, size_t *at, struct err *err)
 {
@@ -367,7 +367,7 @@ static char *cut_words(const struct searching *s, const struct err *err)
 	return xstrdup(s->out->totals.by_signal ? "a signal" : "the end of --time");
 }
 
-/* Takes a state of no known pattern. */
+/* Finds the finding of a failing state of an unknown pattern. */
 static int take_new(struct searching *s, const struct app_state *state, size_t *at, struct err *err)
 {
 	struct search_found held = { 0 };
@@ -422,7 +422,7 @@ static int on_done(void *ctx, const struct app_state *state, const struct check_
 		t->covered += state->covers;
 	}
 	t->left += r->left_processes;
-	/* Once there is enough, what still comes is only counted. */
+	/* After the limit, failing states are only counted. */
 	if (s->verdict.fails && !(s->o->limit && s->counted >= s->o->limit) &&
 	    take_failing(s, state, &err) && err.code != -EINTR)
 		note_error(s, err.msg);
@@ -431,7 +431,7 @@ static int on_done(void *ctx, const struct app_state *state, const struct check_
 	return 0;
 }
 
-/* Called after on_done() for the same state; a query's answer may be wrong all the same. */
+/* Called after on_done() for the same state; a query may have succeeded with a wrong answer. */
 static void on_changed(void *ctx, const struct app_state *state, const struct app_change *change)
 {
 	const struct searching *s = ctx;

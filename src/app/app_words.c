@@ -49,7 +49,7 @@ static void add_path(struct strbuf *out, const char *path)
 	posix_add_safe(out, path, strlen(path));
 }
 
-/* The text of the n-th acknowledgement. */
+/* Adds the text of an acknowledgement. */
 static void add_ack(const struct trace *t, uint64_t event, struct strbuf *out)
 {
 	uint64_t n = t->events.v[event].ref;
@@ -104,7 +104,7 @@ void app_words_event(const struct trace *t, const struct posix_log *log, uint64_
 	}
 }
 
-/* ---- who called ---- */
+/* ---- callers ---- */
 
 const struct stack_list *app_words_stack(const struct stack_table *stacks, const struct trace *t,
 					 uint64_t event)
@@ -146,7 +146,7 @@ static void add_event(const struct wording *w, uint64_t event, struct strbuf *ou
 	app_words_event(w->h->trace, w->log, event, out);
 }
 
-/* With the place in the program, between commas. */
+/* Adds an event with its place in the program, between commas. */
 static void add_event_place(const struct wording *w, uint64_t event, bool more, struct strbuf *out)
 {
 	auto_strbuf place = STRBUF_INIT;
@@ -167,7 +167,7 @@ static void add_dir(struct strbuf *out, const char *path)
 		strbuf_addch(out, '.');
 }
 
-/* The call that is missing, which was tried. */
+/* Adds the missing call, which was tried. */
 static void add_sync(const struct wording *w, struct strbuf *out)
 {
 	const struct explain_lost *l = &w->e->lost.v[w->e->mend.lost];
@@ -189,7 +189,7 @@ static void add_sync(const struct wording *w, struct strbuf *out)
 	}
 }
 
-/* Operations, of which one may be several changes: its data, and the size it gave. */
+/* Counts lost operations; one may be several changes: its data, and a new size. */
 static size_t count_lost(const struct explained *e)
 {
 	size_t n = 0;
@@ -226,7 +226,7 @@ static void fix_parts(struct wording *w)
 		    "it over the old one");
 }
 
-/* One write call that came in several requests, of which not all survive. */
+/* Makes the words for one write call that came in several requests, of which some are lost. */
 static void words_parts(struct wording *w, uint64_t event)
 {
 	add_event_place(w, event, true, &w->title);
@@ -280,7 +280,7 @@ static void words_torn(struct wording *w)
 	fix_parts(w);
 }
 
-/* No call is named that was not tried (X3 of app/explain.h). */
+/* Names a missing call only if it was tried (X3 of app/explain.h). */
 static void words_fix(struct wording *w)
 {
 	const struct explained *e = w->e;
@@ -309,7 +309,7 @@ static void words_order(struct wording *w)
 	const struct explained *e = w->e;
 	bool sync = is_sync(w->log, e->after);
 
-	if (e->after == e->lost.v[0].event) { /* the crash came with it and tore it */
+	if (e->after == e->lost.v[0].event) { /* the crash came with the write and tore it */
 		words_torn(w);
 		return;
 	}

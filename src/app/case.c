@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * case.c - takes the changes in flight at a point apart, lets some survive, and makes the identity
- * of that state.
+ * case.c - lists the changes in flight at a point, lets some survive, and makes the id of that
+ * state.
  */
 #include "app/case.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * case.h - a crash state that is put together by hand: a point, and for each change in flight there
- * whether it survives.
+ * case.h - a crash state made by hand: a point, and for each change in flight there whether it
+ * survives.
  */
 #ifndef APP_CASE_H
 #define APP_CASE_H
@@ -18,7 +18,7 @@ struct case_at {
 	struct case_piece {
 		uint32_t change;
 		enum keep keep;
-		const uint64_t *units; /* of KEEP_SOME; borrowed */
+		const uint64_t *units; /* only for KEEP_SOME; borrowed */
 		uint32_t needs, n_needs;
 	} * v; /* ascending */
 	uint32_t *needs;
@@ -27,19 +27,19 @@ struct case_at {
 void case_release(struct case_at *c);
 #define auto_case __attribute__((cleanup(case_release))) struct case_at
 
-/* With nothing surviving. */
+/* Loads the changes in flight at a point; none of them survives. */
 int case_load(const struct history *h, uint64_t point, struct case_at *out, struct err *err)
 	must_check;
-/* case_load() from a model that has taken the first `point` events. */
+/* Does the same with a model that has taken the first `point` events. */
 void case_take(const struct history *h, struct model *m, uint64_t point, struct case_at *out);
 
 void case_keep_all(struct case_at *c);
-/* A piece that needs one that is not there whole is taken away. */
+/* Removes each piece that needs one that is not kept whole. */
 void case_close(struct case_at *c);
-/* And the other way: with a piece, what it needs. */
+/* Keeps a piece, and all that it needs. */
 void case_give_back(struct case_at *c, size_t piece);
 
-/* For states_replay(), to be freed. The case must be closed. */
+/* Returns the id for states_replay(), to be freed. The case must be closed. */
 char *case_id(const struct history *h, const struct case_at *c);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * checkers.c - the pool of processes that check states, and what is said between them.
+ * checkers.c - the pool of processes that check states, and their messages.
  *
- * A unit of the pool is a state: a head, the survivors, and the units of those that are torn. Its
- * result is a head and a text.
+ * A unit of the pool is a state: a head, the survivors, and the units of torn survivors. Its result
+ * is a head and a text.
  *
- * K1: the states that were given out and not told yet are in `given`, each once.
- * K2: an answer that has come is told, whatever ends the run.
+ * K1: `given` has each state that was given out and not reported yet, once.
+ * K2: a result that has arrived is reported, even if the run ends early.
  */
 #include "app/checkers.h"
 
@@ -20,17 +20,17 @@
 
 enum {
 	DEPTH = 2,
-	TRIES = 2,	  /* tries of a state */
-	DEATHS_MAX = 6,	  /* in a row, of one worker, without an answer between them */
-	SLACK_MS = 60000, /* beyond the time of a check */
+	TRIES = 2,	  /* tries of one state */
+	DEATHS_MAX = 6,	  /* deaths of one worker in a row, without a result */
+	SLACK_MS = 60000, /* after the time limit of a check */
 	CHECK_MS = 10000,
 };
 
-enum { TELL_FATAL = 1 }; /* a worker cannot begin: a text */
+enum { TELL_FATAL = 1 }; /* a worker cannot start: an error text */
 
 struct job_head {
 	uint64_t point, acked, n, words;
-	struct hash128 question; /* for the answers that are kept */
+	struct hash128 question; /* for the kept answers */
 };
 
 struct job_survivor {
@@ -58,7 +58,7 @@ struct check_worker {
 	int helper;	     /* starts the checks; -1: this process */
 	struct strbuf acked; /* the lines of the first `n_acked` */
 	size_t n_acked;
-	/* The state that is tried: */
+	/* The current state: */
 	struct job_head head;
 	struct survivors v;
 	struct reffs_state *tree;
@@ -140,7 +140,7 @@ static int look(void *subject, struct err *err)
 	return w->opts->changed ? place_look(w->place, &w->before, err) : 0;
 }
 
-/* The command recovers it, too; what that did to a state that is good is told. */
+/* Checks the state, which also recovers it, and looks for changes to a good state. */
 static int check(void *subject, struct err *err)
 {
 	struct check_worker *w = subject;
@@ -174,7 +174,7 @@ static int do_job(struct check_worker *w, struct err *err)
 	return rc;
 }
 
-/* Answers that a busy or small machine may have caused are asked for again. */
+/* False for answers that a busy or small machine may have caused: these are not reused. */
 static bool is_worth_keeping(const struct answer_head *head)
 {
 	return (head->end == CHECK_PASSED || head->end == CHECK_FAILED) && !head->filled;
@@ -184,7 +184,7 @@ static void answer(struct check_worker *w, struct hash128 question, const char *
 {
 	struct answer_head head;
 
-	memset(&head, 0, sizeof(head)); /* with what is between its members: it may be kept */
+	memset(&head, 0, sizeof(head)); /* clears the padding, too: it may be kept */
 	head = (struct answer_head){ .end = wrong ? CHECK_ERROR : w->r.end,
 				     .exit_code = w->r.exit_code,
 				     .signal = w->r.signal,
@@ -208,7 +208,7 @@ static void answer(struct check_worker *w, struct hash128 question, const char *
 	pool_done(w->w, text.buf, text.len);
 }
 
-/* Gives the answer of an earlier process, if there is one. */
+/* Reuses the answer of an earlier process, if there is one. */
 static bool answer_known(struct check_worker *w, struct hash128 question)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -241,7 +241,7 @@ static int begin(struct check_worker *w)
 	w->check.keeper = &w->keeper;
 	w->helper = w->opts->launcher ? launcher_open(w->opts->launcher) : -1;
 	if (w->helper >= 0 && launch_enter(w->helper, &w->check))
-		util_close(steal_fd(&w->helper)); /* slower, but it does */
+		util_close(steal_fd(&w->helper)); /* slower, but it works */
 	return 0;
 }
 
@@ -252,13 +252,13 @@ struct checkers {
 	struct checkers_stats *stats;
 	struct err *err;
 	int rc;
-	/* Where states come from: false at the end. */
+	/* Gives the next state; false at the end. */
 	bool (*next)(void *ctx, struct app_state *out);
 	void *from;
-	bool again;			       /* states are asked for one by one */
-	struct hashset asked;		       /* questions about these */
-	uint64_t n, told;		       /* states: given out, and until which told */
-	struct vec_of(struct app_state) given; /* from number `told` on */
+	bool again;	      /* single states are checked on request */
+	struct hashset asked; /* questions about these states */
+	uint64_t n, told;     /* states given out, and states reported or skipped */
+	struct vec_of(struct app_state) given; /* states from number `told` on */
 };
 
 static int work(void *ctx, struct pool_worker *pool)
@@ -279,7 +279,7 @@ static int work(void *ctx, struct pool_worker *pool)
 			continue;
 		rc = do_job(&w, &err);
 		answer(&w, w.head.question, rc ? err.msg : NULL);
-		/* After an error its place may not be clean: a new one is better. */
+		/* After an error the worker's place may not be clean: a new worker is better. */
 	}
 	sandbox_keeper_end(&w.keeper);
 	tree_release(&w.before);
@@ -290,8 +290,8 @@ static int work(void *ctx, struct pool_worker *pool)
 /* ---- the parent ---- */
 
 /*
- * All that the check is given: a restart that is recorded again may have other events, and so other
- * ids. Of a state that is asked about more than once, each time is a question of its own.
+ * Hashes all that the check is given, not the id: a restart that is recorded again may have other
+ * events, and so other ids. If a state is checked several times, each time is another question.
  */
 static struct hash128 question_of(struct checkers *c, const struct app_state *a)
 {
@@ -376,7 +376,7 @@ static void read_answer(struct checkers *c, const void *data, size_t len, struct
 	c->stats->unlike = max(c->stats->unlike, head.unlike);
 }
 
-/* The states that were not told before this one will not be: the run was stopped (K1). */
+/* Takes a state. Earlier states that were not reported never will be: the run was stopped (K1). */
 static struct app_state take_given(struct checkers *c, uint64_t number)
 {
 	size_t skipped = (size_t)(number - c->told);
@@ -506,12 +506,12 @@ int checkers_run(struct history *h, struct states *s, const struct checkers_opts
 	return rc;
 }
 
-/* ---- one after the other ---- */
+/* ---- single states ---- */
 
 struct checker {
 	struct checkers_opts opts;
 	struct checkers c;
-	bool (*stop)(void *ctx); /* as it was given, with its own context */
+	bool (*stop)(void *ctx); /* the caller's, with the caller's context */
 	void *stop_ctx;
 };
 

@@ -7,7 +7,7 @@
 
 enum fate { FATE_LOST, FATE_ALONE, FATE_NOTHING, FATE_ALL, FATE_TORN, FATE_COUNT };
 
-/* A change and a fate that a pattern is tried with. */
+/* A change, and a fate of it that a pattern needs. */
 struct wish {
 	uint64_t point;
 	uint32_t change;
@@ -30,7 +30,7 @@ static bool *done_of(struct covering *v, uint32_t change, enum fate fate)
 
 /* ---- states ---- */
 
-/* Half of its units, the first ones; all of at most two is one of them. */
+/* Returns the bits of the first half of the units; a change of one unit has none. */
 static uint64_t *half_of(uint32_t units)
 {
 	uint64_t *bits = xcalloc((units + 63) / 64, sizeof(*bits));
@@ -49,7 +49,7 @@ static size_t count_kept(const struct case_at *c)
 	return n;
 }
 
-/* Sets what survives; false if the pattern is none here (V2). */
+/* Sets the survivors of a wish; false if the pattern is impossible here (V2). */
 static bool grant(const struct history *h, struct case_at *c, const struct wish *w,
 		  uint64_t **units)
 {
@@ -74,7 +74,7 @@ static bool grant(const struct history *h, struct case_at *c, const struct wish 
 		if (flies)
 			c->v[at].keep = KEEP_NONE;
 		case_close(c);
-		return flies && count_kept(c); /* and something must not */
+		return flies && count_kept(c); /* and something must survive */
 	case FATE_TORN:
 		if (!flies || h->changes.v[w->change].units < 2)
 			return false;
@@ -107,7 +107,7 @@ static void survivors_from(const struct history *h, const struct case_at *c, str
 									    : NULL });
 }
 
-/* Two patterns may come to the same state. */
+/* Adds a state, or counts a further pattern of the same state. */
 static void add_state(struct covering *v, const struct case_at *c)
 {
 	struct cover_state s = { .point = c->point, .patterns = 1 };
@@ -130,18 +130,17 @@ static void add_state(struct covering *v, const struct case_at *c)
 	vec_push(&v->out->v, s);
 }
 
-/* ---- where ---- */
+/* ---- crash points ---- */
 
-/* The last point at which a change is still in flight: what could wrongly be there without it is.
- */
+/* Returns the last point at which a change is in flight: what may survive without it is there. */
 static uint64_t last_point(const struct history *h, const struct change *c)
 {
 	return min(c->durable_at, (uint64_t)h->trace->events.n);
 }
 
 /*
- * Candidates, by point. For each role, the first changes and the last ones: what is possible
- * depends on what else is in flight.
+ * Candidates, by point: the first and the last changes of each role, as it depends on the other
+ * changes in flight what is possible.
  */
 enum { TRIES_EACH = 8 };
 
@@ -180,7 +179,7 @@ static void make_wishes(struct covering *v, bool torn)
 		qsort(v->wishes.v, v->wishes.n, sizeof(*v->wishes.v), by_point);
 }
 
-/* Goes once through the events; at each point the wishes that are still open are tried. */
+/* Goes through the events once; tries the open wishes at each point. */
 static int grant_all(struct covering *v, struct err *err)
 {
 	struct model_opts opts = { .ctx = v->h };
@@ -215,7 +214,7 @@ static int by_worth(const void *a, const void *b)
 {
 	const struct cover_state *x = a, *y = b;
 
-	/* One that stands for several patterns first; and so that the order is certain. */
+	/* States that stand for several patterns come first; the rest fixes the order. */
 	if (x->patterns != y->patterns)
 		return x->patterns > y->patterns ? -1 : 1;
 	return x->point != y->point ? (x->point < y->point ? -1 : 1) : strcmp(x->id, y->id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * explain.c - asks the check about smaller losses and earlier crashes until the cause of a failure
- * is left.
+ * explain.c - has the check try smaller losses and earlier crashes until the cause of a failure is
+ * left.
  */
 #include "app/explain.h"
 
@@ -60,7 +60,7 @@ static void copy_keeps(struct case_at *to, const struct case_at *from)
 	}
 }
 
-/* ---- asking ---- */
+/* ---- checks ---- */
 
 static int ask(struct work *w, const struct case_at *c, enum app_harm *harm, struct err *err)
 {
@@ -92,7 +92,7 @@ static int ask(struct work *w, const struct case_at *c, enum app_harm *harm, str
 	return a.fails;
 }
 
-/* Whether it fails as the first one did. Past the limit nothing does, which is told. */
+/* Returns 1 if the state fails with the same harm. After the limit, sets `cut` and returns 0. */
 static int fails(struct work *w, const struct case_at *c, struct err *err)
 {
 	enum app_harm harm = APP_FAILED;
@@ -105,7 +105,7 @@ static int fails(struct work *w, const struct case_at *c, struct err *err)
 	return rc == 1 ? harm == w->harm : rc;
 }
 
-/* ---- fewest lost ---- */
+/* ---- the fewest losses ---- */
 
 struct indexes vec_of(size_t);
 
@@ -117,7 +117,7 @@ static void find_lost(const struct case_at *c, struct indexes *out)
 			vec_push(out, i);
 }
 
-/* Gives back the lost ones [from, to), if it then still fails: 1. */
+/* Restores the lost changes [from, to); returns 1, and keeps that, if the state still fails. */
 static int try_giving(struct work *w, struct case_at *c, const struct indexes *lost, size_t from,
 		      size_t to, struct err *err)
 {
@@ -140,7 +140,7 @@ static int lose_less(struct work *w, struct case_at *c, struct err *err)
 	find_lost(c, &lost);
 	for (size_t chunk = lost.n; rc >= 0 && chunk && lost.n;
 	     chunk = chunk > 1 ? (chunk + 1) / 2 : 0) {
-		/* The last ones first: what comes late rarely is the reason. */
+		/* The last ones first: late changes are rarely the reason. */
 		for (size_t to = lost.n; rc >= 0 && to;) {
 			size_t from = to > chunk ? to - chunk : 0;
 
@@ -153,7 +153,7 @@ static int lose_less(struct work *w, struct case_at *c, struct err *err)
 	return min(rc, 0);
 }
 
-/* Makes a torn change a lost one, if the state then fails as well. */
+/* Makes a torn change a lost one if the state then still fails. */
 static int tear_less(struct work *w, struct case_at *c, struct err *err)
 {
 	int rc = 0;
@@ -174,7 +174,7 @@ static int tear_less(struct work *w, struct case_at *c, struct err *err)
 
 /* ---- the earliest point ---- */
 
-/* The same changes are lost, as far as they have happened, at another point. */
+/* Makes the state at another point that loses the same changes, as far as they have happened. */
 static int move_case(struct work *w, const struct case_at *c, uint64_t point, struct case_at *out,
 		     struct err *err)
 {
@@ -224,7 +224,7 @@ static size_t place_of(const struct work *w, uint64_t point)
 	return i;
 }
 
-/* Between a point that is fine and one that fails there are two neighbours of that kind. */
+/* Finds a point that fails right after one that passes, by bisection, and crashes there. */
 static int crash_sooner(struct work *w, struct case_at *c, size_t low, struct err *err)
 {
 	size_t high = place_of(w, c->point);
@@ -255,9 +255,9 @@ static uint64_t first_lost(const struct work *w, const struct case_at *c)
 }
 
 /*
- * The check fails without the lost ones as well, before they were done. If something was
- * acknowledged since, losing them is still what breaks that promise: the first acknowledgement
- * after which it fails. 1 if there is one.
+ * The check fails before the lost operations, too, without losing them. If something was
+ * acknowledged since, losing them still breaks that promise: finds the first acknowledgement after
+ * which the state fails. Returns 1 if there is one.
  */
 static int find_promise(struct work *w, struct case_at *c, uint64_t first, struct err *err)
 {
@@ -277,8 +277,8 @@ static int find_promise(struct work *w, struct case_at *c, uint64_t first, struc
 }
 
 /*
- * Gives the kind. Right before the first lost operation nothing is lost; if it fails even there,
- * losing is not what it is about, unless it was acknowledged since.
+ * Finds the kind. Right before the first lost operation nothing is lost; if the check fails even
+ * there, the loss is not the cause, unless it was acknowledged since.
  */
 static int find_kind(struct work *w, struct case_at *c, enum explain_kind *kind, struct err *err)
 {
@@ -287,7 +287,7 @@ static int find_kind(struct work *w, struct case_at *c, enum explain_kind *kind,
 
 	*kind = EXPLAIN_ORDER;
 	if (first != UINT64_MAX) {
-		size_t low = place_of(w, first + 1); /* the first point of all is before it */
+		size_t low = place_of(w, first + 1); /* not 0: the first is before all */
 
 		rc = fails_at(w, c, w->points.v[low - 1], err);
 		if (rc < 0)
@@ -309,7 +309,7 @@ static int find_kind(struct work *w, struct case_at *c, enum explain_kind *kind,
 	return crash_sooner(w, c, 0, err);
 }
 
-/* ---- what is told ---- */
+/* ---- results ---- */
 
 static uint32_t count_units(const uint64_t *units, uint32_t n)
 {
@@ -348,7 +348,7 @@ static void tell_lost(const struct work *w, const struct case_at *c, struct expl
 	}
 }
 
-/* The kind of call at an event, on what kind of file as far as that is known. */
+/* Adds the kind of call at an event, and the kind of its file if that is known. */
 static void add_event_role(const struct work *w, uint64_t event, struct strbuf *out)
 {
 	const struct history *h = w->o->h;
@@ -392,7 +392,7 @@ static void tell_cause(const struct work *w, struct explained *e)
 	e->cause = strbuf_detach(&cause);
 }
 
-/* The next operation after which, with nothing lost, it is fine again. */
+/* Finds the next operation after which the state, with nothing lost, passes again. */
 static int find_until(struct work *w, const struct case_at *c, struct explained *e, struct err *err)
 {
 	size_t at = place_of(w, c->point + 1);
@@ -418,7 +418,7 @@ static int find_until(struct work *w, const struct case_at *c, struct explained 
 
 /* ---- the missing call ---- */
 
-/* Gives back what is durable at the crash, one event later, if the call is made: how many. */
+/* Restores the changes that the call makes durable one event after the crash; returns how many. */
 static unsigned give_durable(const struct history *mended, struct case_at *c)
 {
 	unsigned n = 0;
@@ -432,7 +432,7 @@ static unsigned give_durable(const struct history *mended, struct case_at *c)
 	return n;
 }
 
-/* Whether the call mends it: all that is lost, 2; a part, with which it passes, 1; or 0. */
+/* Returns 2 if the call makes all losses durable, 1 if some, and the check then passes; else 0. */
 static int try_mend(struct work *w, const struct case_at *c, const struct explained *e,
 		    enum mend_what what, uint32_t lost, struct err *err)
 {
@@ -458,7 +458,7 @@ static int try_mend(struct work *w, const struct case_at *c, const struct explai
 	return n >= e->lost.n ? 2 : 1;
 }
 
-/* Tries the nearest mend first; one that makes all of it durable beats one for a part. */
+/* Tries the nearest mend first; one that makes all losses durable is better than one for a part. */
 static int find_mend(struct work *w, const struct case_at *c, struct explained *e, struct err *err)
 {
 	static const enum mend_what order[2][3] = { { MEND_FILE, MEND_DIR, MEND_OLD_DIR },
@@ -571,7 +571,7 @@ int explain_not(const struct explain_opts *o, const struct app_state *s, enum ap
 	*out = (struct explained){ .kind = EXPLAIN_NOT };
 	tell_state(&w, &c, out);
 	free(out->id);
-	out->id = xstrdup(s->id); /* the one that was checked */
+	out->id = xstrdup(s->id); /* the state that was checked */
 	return 0;
 }
 
@@ -583,7 +583,7 @@ static bool has_role(const struct explained *e, uint32_t role)
 	return false;
 }
 
-/* With nothing lost, in the same window, it fails in the same way. */
+/* Returns 1 if the state, with nothing lost, fails in the same way in the same window. */
 static int same_window(struct work *w, struct case_at *c, const struct explained *e,
 		       struct err *err)
 {

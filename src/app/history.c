@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * history.c - makes the history of a trace. How calls become changes is in history_calls.c; here is
- * what is found out when all of them are known.
+ * history.c - makes the history of a trace. history_calls.c turns calls into changes; this file
+ * adds the facts that depend on all of them.
  */
 #include "app/history.h"
 
@@ -33,8 +33,8 @@ static void sort_settled(struct history *h)
 }
 
 /*
- * Content needs the change that made its file, or it is not seen. If the file was given another
- * name as well, it may be seen by that.
+ * Removes the need of content for the change that made its file, if the file got another name, too:
+ * the content may be visible by that. A file with one name needs its making to be visible.
  */
 static void free_linked(struct history *h)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* history_base.c - the directory as it was before the first call becomes the first state. */
+/* history_base.c - loads the directory before the first call as the first state. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static enum tree_type type_of(mode_t mode)
 	}
 }
 
-/* An attribute that the file system does not have cannot be lost. */
+/* Loads the attributes of an object. Attributes that the file system lacks cannot be lost. */
 static int load_xattrs(struct history_maker *m, int fd, uint64_t object, struct err *err)
 {
 	auto_free char *list = xmalloc(XATTR_LIST_MAX), *value = NULL;
@@ -53,7 +53,7 @@ static int load_xattrs(struct history_maker *m, int fd, uint64_t object, struct 
 	return 0;
 }
 
-/* The next bytes that have space; all that is left, where the file system does not say. */
+/* Finds the next bytes that have space; all the rest, if the file system cannot tell. */
 static bool next_data(int fd, uint64_t *at, uint64_t *end)
 {
 	off_t data = lseek(fd, (off_t)*at, SEEK_DATA);
@@ -68,7 +68,7 @@ static bool next_data(int fd, uint64_t *at, uint64_t *end)
 	return true;
 }
 
-/* Holes stay holes: a write there takes new space. */
+/* Loads the data of a file. Holes stay holes: a write there takes new space. */
 static ssize_t load_data(struct history_maker *m, int fd, uint64_t live)
 {
 	auto_free char *data = xmalloc(CHUNK);
@@ -109,8 +109,8 @@ static int load_content(struct history_maker *m, int dir, const char *name, uint
 
 struct loader {
 	struct history_maker *m;
-	struct numbers seen; /* objects by the numbers of the directory that is read */
-	bool numbers;	     /* which are those of the trace as well */
+	struct numbers seen; /* objects by their numbers in the loaded directory */
+	bool numbers;	     /* numbers of the trace are the same */
 };
 
 static int load_dir(struct loader *l, int dir, uint64_t object, unsigned depth, struct err *err);
@@ -215,7 +215,7 @@ int maker_load(struct history_maker *m, const struct history_opts *opts, struct 
 	return rc;
 }
 
-/* ---- numbers, for a trace ---- */
+/* ---- lookups of a trace ---- */
 
 static int lookups_in(int dir, uint64_t ino, unsigned depth, struct trace *t, struct err *err)
 {

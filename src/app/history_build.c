@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * history_build.c - crash states from a history: the durable part, which is kept for each point
+ * history_build.c - makes crash states of a history: the durable part, which is kept for each point
  * where it grew, and the survivors on top.
  */
 #include <errno.h>
@@ -9,19 +9,19 @@
 #include "base/util.h"
 #include "fs/graft.h"
 
-enum { KEEP_EACH = 4 }; /* survivors; what is kept has to be copied when it changes */
+enum { KEEP_EACH = 4 }; /* survivors between kept states; a kept state must be copied to change */
 
 struct building {
 	struct history *h;
-	uint64_t now;  /* the state has all that was durable before this event */
-	bool settling; /* changes that become durable with it are put; else, survivors */
+	uint64_t now;  /* the state has all changes that were durable before this event */
+	bool settling; /* changes that become durable at it are put; otherwise survivors */
 	const struct survivor *v;
 	size_t n;
 };
 
 /*
- * Where older content ends that is put after a later size became durable: what was cut off does not
- * come back. A later write cannot have become durable alone, a size can.
+ * Returns the end of older content that is put after a later size became durable: bytes that were
+ * cut off do not come back. A size can become durable before an older write, a later write cannot.
  */
 static uint64_t cut_at(const struct building *b, uint32_t change)
 {
@@ -104,7 +104,7 @@ static int put_old_xattr(void *ctx, const char *name, const void *value, size_t 
 	return graft_xattr(x->r, x->object, name, value, len);
 }
 
-/* Puts an object of before the first call: its last name is lost, an older change gives one. */
+/* Puts an object from before the first call: its last name is lost, an older change gives one. */
 static void put_old(struct building *b, uint64_t object)
 {
 	const struct reffs_inode *i = reffs_inode(b->h->before, object);
@@ -122,9 +122,9 @@ static void put_old(struct building *b, uint64_t object)
 }
 
 /*
- * An object that has just got its first name: its content and attributes may have been durable
- * before (a file was synced, its directory not), or have come before the name (O_TMPFILE). Changes
- * after the name in this very building follow by themselves.
+ * Puts the content and attributes of an object that has just got its first name: these may have
+ * been durable before (a file was synced, its directory not), or have come before the name
+ * (O_TMPFILE). Changes after the name in this same building follow by themselves.
  */
 static void put_earlier(struct building *b, uint32_t maker)
 {
@@ -159,7 +159,7 @@ static void put_part(struct building *b, uint32_t change, const uint64_t *units)
 		put_content(b, change, units);
 }
 
-/* A change that cannot be put (a write to a file that is not there any more) is not seen. */
+/* Puts a change. One that cannot be put (a write to a file that is missing) is not visible. */
 static void put(struct building *b, uint32_t change, const uint64_t *units)
 {
 	const struct change *c = &b->h->changes.v[change];
@@ -167,7 +167,7 @@ static void put(struct building *b, uint32_t change, const uint64_t *units)
 
 	switch (c->kind) {
 	case CHANGE_LINK:
-	case CHANGE_MAKE: /* which name comes first depends on what was synced */
+	case CHANGE_MAKE: /* the syncs decide which name comes first */
 		if (graft_link(r, c->dir, c->name, c->object) == -ENOENT &&
 		    make(b->h, c->object, c->dir, c->name) == 0)
 			put_earlier(b, change);
@@ -184,7 +184,7 @@ static void put(struct building *b, uint32_t change, const uint64_t *units)
 	}
 }
 
-/* Applies what becomes durable with the next event at which anything does. */
+/* Puts the changes that become durable at the next event that makes any durable. */
 static void extend_durable(struct history *h)
 {
 	uint64_t event = h->changes.v[h->settled.v[h->n_applied]].durable_at;
@@ -228,7 +228,7 @@ void history_forget_built(struct history *h, size_t beyond)
 		h->last.n = beyond;
 }
 
-/* Goes back to where this state and the last one part; how many survivors are in it there. */
+/* Restores the last state up to the first difference; returns how many survivors are in it. */
 static size_t begin_like_last(struct history *h, uint64_t point, const struct survivor *v, size_t n)
 {
 	size_t same = 0, times;

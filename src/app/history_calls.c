@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * history_calls.c - the calls of a trace: what each of them changes, and which recorded writes are
- * parts of one.
+ * history_calls.c - the calls of a trace: the changes of each call, and recorded writes that are
+ * parts of one call.
  */
 #include <linux/fs.h>
 #include <stdio.h>
@@ -131,7 +131,7 @@ static void wrote(struct history_maker *m, const struct posix_event *e)
 	m->h->maps |= e->flags & POSIX_PAGE;
 	if (!(e->flags & (POSIX_SYNC | POSIX_DSYNC)))
 		return;
-	/* While the call runs, what it wrote is in flight; a crash after this event is one then. */
+	/* While the call runs, its data is in flight; a crash after this event is still in it. */
 	m->event++;
 	maker_sync(m, object, !(e->flags & POSIX_SYNC));
 	m->event--;
@@ -153,7 +153,7 @@ static void allocated(struct history_maker *m, const struct posix_event *e)
 		m->h->skipped++;
 }
 
-/* The last descriptor of an open is closed. */
+/* Handles the close of the last descriptor of an open. */
 static void released(struct history_maker *m, const struct posix_event *e)
 {
 	uint64_t object = numbers_get(&m->objects, e->ino);
@@ -180,7 +180,7 @@ static void attributed(struct history_maker *m, const struct posix_event *e)
 
 	if (!object)
 		return;
-	/* A change of owner has the mode after it, with its type, if that is known. */
+	/* A change of owner has the mode after it, with the type, if that is known. */
 	if (e->op == POSIX_CHMOD || e->arg)
 		c.mode = e->arg & 07777;
 	if (e->op == POSIX_CHOWN) {
@@ -222,7 +222,7 @@ static void sync_everything(struct history_maker *m, const struct posix_event *e
 	maker_sync_all(m);
 }
 
-/* Says which number in the trace a thing has that was there before. */
+/* Sets the trace's number of an object that existed before. */
 static void looked_up(struct history_maker *m, const struct posix_event *e)
 {
 	uint64_t dir = numbers_get(&m->objects, e->dir);
@@ -259,7 +259,7 @@ static void (*const calls[POSIX_OP_END])(struct history_maker *, const struct po
 	[POSIX_SYNCFS] = sync_everything,
 };
 
-/* A trace from outside may lack the names. */
+/* True if an event has the names that it needs, which a trace from outside may lack. */
 static bool has_names(const struct posix_event *e)
 {
 	switch (e->op) {
@@ -302,10 +302,10 @@ int maker_follow(struct history_maker *m, struct err *err)
 }
 
 /*
- * Parts of one call. The kernel gives a FUSE server one write(2) in several requests: it ends one
- * at the end of the first page if the call does not begin there with a page's start, and after
- * 1 MiB. No other call can come between them. Two calls of an application can look the same,
- * if the first ends exactly there; they are then taken for one.
+ * Parts of one call. The kernel gives a FUSE server one write(2) in several requests: a request
+ * ends at the end of the first page if the call does not begin at the start of a page, and after 1
+ * MiB. No other call can come between them. Two calls of an application can look the same, if the
+ * first ends exactly there; they then count as one.
  */
 enum { PAGE_BYTES = 4096, REQUEST_MAX = 1 << 20 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * history_changes.c - changes as they are added, what each needs, and when it becomes durable.
+ * history_changes.c - adds changes, with the needs of each, and tells when each becomes durable.
  *
- * Names and attributes are followed by fs/pending, which has the rules of the profiles; what waits
- * there is told apart by the number of its change. The content of files is followed here, by
- * object: a sync of a file makes all of its content durable, and some syncs reach further.
+ * fs/pending follows names and attributes by the rules of the profiles; an entry there has the
+ * number of its change. This file follows the content of files, by object: a sync of a file makes
+ * all of its content durable, and some syncs reach further.
  */
 #include "app/history_impl.h"
 #include "base/util.h"
@@ -24,7 +24,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Takes what was gathered in m->needs. */
+/* Moves m->needs into a change, sorted, each once. */
 static void take_needs(struct history_maker *m, struct change *c)
 {
 	size_t n = 0;
@@ -105,7 +105,7 @@ uint32_t maker_add_metadata(struct history_maker *m, struct change c)
 {
 	struct history *h = m->h;
 	const struct object *o = object_of(h, c.object);
-	/* For a sync, the first name of an O_TMPFILE file makes it. */
+	/* For a sync, the first name of an O_TMPFILE file counts as its creation. */
 	bool makes = c.kind == CHANGE_LINK && o->unnamed && o->made_by == UINT32_MAX;
 	struct pending_op op = {
 		.kind = makes ? PENDING_MAKE : pending_kind_of(c.kind),
@@ -143,7 +143,7 @@ static void settle(struct history_maker *m, uint32_t n)
 		c->durable_at = m->event;
 }
 
-/* All content of an object that was there before change `before`. */
+/* Makes all content of an object before change `before` durable. */
 static void settle_content(struct history_maker *m, uint64_t object, uint32_t before)
 {
 	struct object *o = object_of(m->h, object);
@@ -159,7 +159,7 @@ static void settle_content(struct history_maker *m, uint64_t object, uint32_t be
 		ranges_clear(&o->fresh);
 }
 
-/* A commit of all metadata takes along sizes, and files that were replaced by truncation. */
+/* A commit of all metadata makes sizes, and files that were replaced by truncation, durable. */
 static void settle_sizes(struct history_maker *m)
 {
 	for (size_t i = 0; i < m->sizes.n; i++) {
@@ -198,8 +198,8 @@ static bool has_content(struct history_maker *m, uint64_t object)
 }
 
 /*
- * Whether content changed metadata that no commit has: for a sync of data alone a size, or new
- * space; else its time is enough, which every write changes.
+ * True if content changed metadata that is not committed: for a sync of data alone a size, or new
+ * space; otherwise a time is enough, which every write changes.
  */
 static bool has_metadata(struct history_maker *m, uint64_t object, bool data_only)
 {
@@ -229,7 +229,7 @@ void maker_sync(struct history_maker *m, uint64_t object, bool data_only)
 	if (!m->pending)
 		return;
 	pending_sync(m->pending, object, is_dir, data_only, content, settle_metadata, m);
-	/* A commit of everything takes the sizes and times of other files along. */
+	/* A commit of all metadata includes the sizes and times of other files. */
 	if (commits) {
 		settle_sizes(m);
 		m->commit++;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * history_content.c - the content of files: it is changed in a file system that has all of it as
- * it is now, and each change keeps what it was then.
+ * history_content.c - the content of files: calls change it in a file system that has the present
+ * content of all files, and each change keeps the content after it.
  *
- * Space. Which blocks a file has is what the live file says: each write that took one is durable or
- * waits. So a write that finds its block there is one in place, unless the one that took it still
- * waits, and then that is found in `fresh`.
+ * Space. The live file tells which blocks a file has: each write that took one is durable or waits.
+ * So a write that finds its block there is one in place, unless the write that took the block still
+ * waits; `fresh` tells that.
  */
 #include <inttypes.h>
 #include <linux/falloc.h>
@@ -30,7 +30,7 @@ uint64_t maker_live(struct history *h, uint64_t object)
 	return o->live;
 }
 
-/* The content as it is now, for a change to point at. */
+/* Keeps the present content, for a change to point at. */
 static const struct reffs_inode *keep_content(struct history *h, uint64_t object)
 {
 	uint64_t live = maker_live(h, object);
@@ -51,7 +51,7 @@ static uint64_t live_size(struct history *h, uint64_t object)
 
 /* ---- changes of content ---- */
 
-/* A change of content needs the object, and the change that cut it last. */
+/* Adds the needs of a change of content: the creation of the object, and its last resize. */
 static void need_object(struct history_maker *m, uint64_t object)
 {
 	struct object *o = object_of(m->h, object);
@@ -62,7 +62,7 @@ static void need_object(struct history_maker *m, uint64_t object)
 		maker_need(m, o->cut_by);
 }
 
-/* Large ranges are cut into larger units, so that a change has not too many. */
+/* Returns the size of units, larger for large ranges, so that a change has not too many. */
 static uint64_t unit_for(uint64_t unit, uint64_t from, uint64_t to)
 {
 	while ((to - from / unit * unit + unit - 1) / unit > MODEL_UNITS_MAX)
@@ -94,8 +94,7 @@ static bool note_after(void *ctx, uint64_t change)
 	return true;
 }
 
-/* The change that gave a write in place its space, or the size that it is in, if that waits.
- */
+/* Returns `after` of a write in place: that of the waiting changes which gave it space or size. */
 static uint32_t after_of(struct history *h, uint64_t object, uint64_t from, uint64_t to)
 {
 	struct finding_after f = { .h = h };
@@ -105,8 +104,8 @@ static uint32_t after_of(struct history *h, uint64_t object, uint64_t from, uint
 }
 
 /*
- * Blocks are allocated when they are written back, later than every change of metadata so far; a
- * journal that keeps its order has those as well when it has this.
+ * Adds a change of data. Blocks are allocated at write-back, later than all metadata so far; a
+ * journal that keeps its order has that metadata as well if it has the allocation.
  */
 static uint32_t data_add(struct history_maker *m, uint64_t object, uint64_t from, uint64_t to,
 			 bool in_place, bool commits)
@@ -131,7 +130,7 @@ static uint32_t data_add(struct history_maker *m, uint64_t object, uint64_t from
 	return n;
 }
 
-/* A size that writes gave, where it does not wait for their data. */
+/* Adds a size that writes gave, if the profile lets it survive without their data. */
 static void size_add(struct history_maker *m, uint64_t object, uint64_t size)
 {
 	need_object(m, object);
@@ -144,13 +143,13 @@ static void size_add(struct history_maker *m, uint64_t object, uint64_t size)
 	vec_push(&m->sizes, n);
 }
 
-/* A size that was set is metadata; where that is durable at once it waits like data. */
+/* Adds a size that was set: metadata; if that is durable at once, the size waits like data. */
 static void resize_add(struct history_maker *m, uint64_t object, uint64_t size, bool moves)
 {
 	struct history *h = m->h;
 
 	need_object(m, object);
-	if (moves) /* everything is written before blocks are moved */
+	if (moves) /* all data is written before blocks are moved */
 		maker_need_content(m, object, UINT32_MAX);
 	maker_need_flushed(m);
 	uint32_t n = maker_add(m, (struct change){ .kind = CHANGE_RESIZE,
@@ -171,7 +170,7 @@ static uint64_t block_up(uint64_t at)
 	return (at + REFFS_PAGE - 1) / REFFS_PAGE * REFFS_PAGE;
 }
 
-/* The first block of [from, to) that the file does not have; UINT64_MAX: it has all. */
+/* Returns the first block of [from, to) that the file lacks; UINT64_MAX if it has all. */
 static uint64_t missing_block(struct history *h, uint64_t object, uint64_t from, uint64_t to)
 {
 	uint64_t start = from / REFFS_PAGE * REFFS_PAGE, size = live_size(h, object);
@@ -179,14 +178,14 @@ static uint64_t missing_block(struct history *h, uint64_t object, uint64_t from,
 
 	if (start >= size)
 		return start;
-	/* Not SEEK_HOLE, which would go through all blocks up to the next hole. */
+	/* SEEK_HOLE would go through all blocks up to the next hole. */
 	for (uint64_t at = start; at < min(to, size); at += REFFS_PAGE)
 		if (vfs_seek(h->live, live, at, SEEK_DATA) != (int64_t)at)
 			return at;
 	return to > block_up(size) ? block_up(size) : UINT64_MAX;
 }
 
-/* `missing`: the first of its blocks that the file did not have. */
+/* Adds the changes of a write. `missing`: the first of its blocks that the file lacked. */
 static void written(struct history_maker *m, uint64_t object, uint64_t from, uint64_t to,
 		    uint64_t size_before, uint64_t missing)
 {
@@ -202,7 +201,7 @@ static void written(struct history_maker *m, uint64_t object, uint64_t from, uin
 			   n);
 }
 
-/* Blocks go, which is metadata like new ones; a later write there finds none. */
+/* Adds a punched hole: metadata, like new blocks; a later write there finds no blocks. */
 static void punched(struct history_maker *m, uint64_t object, uint64_t from, uint64_t to,
 		    uint64_t size_before)
 {

@@ -10,31 +10,33 @@
 struct history_maker {
 	struct history *h;
 	struct numbers objects;	 /* by inode number of the trace */
-	struct pending *pending; /* changes of names and attributes; `number` is the change's */
+	struct pending *pending; /* changes of names and attributes, by number of the change */
 	uint64_t event;
-	uint64_t commit;	       /* of all metadata: the number of the next, from 1 on */
-	struct vec_of(uint32_t) sizes; /* changes of size that are not durable, of all files */
+	uint64_t commit;	       /* of all metadata: the number of the next one, from 1 on */
+	struct vec_of(uint32_t) sizes; /* changes of size that are not durable, in all files */
 	/*
-	 * Files that were truncated to nothing, written and closed: what they held then comes with
-	 * the next metadata, where the profile says so.
+	 * Files that were truncated to nothing, written and closed: the content at that time
+	 * becomes durable with the next metadata, if the profile says so.
 	 */
 	struct vec_of(struct flushing {
 		uint64_t object;
 		uint32_t before; /* the first change after the close */
 	}) flushing;
-	struct vec_of(uint32_t) needs; /* of the change at hand */
+	struct vec_of(uint32_t) needs; /* of the current change */
 };
 
-/* Drops what is kept of the last state built, beyond so many survivors. */
+/* Drops the kept states of the last build that have more survivors than this. */
 void history_forget_built(struct history *h, size_t beyond);
 /*
- * The durable state when the first `point` events have happened; borrowed. How often anything had
- * become so by then says which changes are durable; what is seen of them may be the same.
+ * Returns the durable state when the first `point` events have happened; borrowed. `times` counts
+ * the events that made something durable by then, and so identifies the set of durable changes; the
+ * state may be the same for two sets.
  */
 struct reffs_state *history_durable(struct history *h, uint64_t point, size_t *times);
 /*
- * A state in which an object is what some changes of its content and attributes make of it, in this
- * order. The object starts as in `from`, if it is there; or if that is NULL, as it was made.
+ * Makes a state with an object to which some changes of its content and attributes are applied, in
+ * this order. The object starts as in `from`, if it exists there; or, if `from` is NULL, as
+ * created.
  */
 struct reffs_state *history_object_state(struct history *h, uint64_t point,
 					 struct reffs_state *from, uint64_t object,
@@ -46,36 +48,38 @@ static inline struct object *object_of(struct history *h, uint64_t object)
 	return &h->objects.v[object - REFFS_ROOT_INO];
 }
 
-/* A new object; its number. */
+/* Adds an object, and returns its number. */
 uint64_t maker_new_object(struct history_maker *m, const struct object *o);
 
-/* The next change needs another one; all content of an object that was there before change
- * `before`; what files held that were emptied, written and closed. (history_changes.c) */
+/*
+ * Add to the needs of the next change: another change; all content of an object before change
+ * `before`; the content of files that were emptied, written and closed. (history_changes.c)
+ */
 void maker_need(struct history_maker *m, uint32_t change);
 void maker_need_content(struct history_maker *m, uint64_t object, uint32_t before);
 void maker_need_flushed(struct history_maker *m);
 
 #define CHANGE_AFTER_ALL UINT32_MAX /* for change.after: all metadata before the change itself */
 
-/* Adds a change, with what it needs; its number. The second is for names and attributes. */
+/* Adds a change with its needs, and returns its number. The second is for names and attributes. */
 uint32_t maker_add(struct history_maker *m, struct change c);
 uint32_t maker_add_metadata(struct history_maker *m, struct change c);
 
-/* An object, or everything, was synced; the last descriptor of an open was closed. */
+/* Handle the sync of an object or of everything, and the close of an open's last descriptor. */
 void maker_sync(struct history_maker *m, uint64_t object, bool data_only);
 void maker_sync_all(struct history_maker *m);
 void maker_closed(struct history_maker *m, uint64_t object);
 
-/* Calls that change content (history_content.c); false if the file cannot be changed like that. */
+/* Handle calls that change content (history_content.c); false if the file does not allow it. */
 bool maker_write(struct history_maker *m, uint64_t object, const void *data, uint64_t from,
 		 uint64_t len);
 bool maker_truncate(struct history_maker *m, uint64_t object, uint64_t size);
 bool maker_allocate(struct history_maker *m, uint64_t object, int mode, uint64_t from,
 		    uint64_t len);
-/* The live inode of an object's content, made if there is none. */
+/* Returns the live inode of an object's content, made if there is none. */
 uint64_t maker_live(struct history *h, uint64_t object);
 
-/* Loads what was there before the first call (history_base.c). */
+/* Loads the directory before the first call (history_base.c). */
 int maker_load(struct history_maker *m, const struct history_opts *opts, struct err *err)
 	must_check;
 /* Goes through all calls (history_calls.c). */

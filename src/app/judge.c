@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* judge.c - makes a verdict of how a command ended and what it printed. */
+/* judge.c - makes a verdict from how a command ended and from its output. */
 #include "app/judge.h"
 
 /*
- * The output of a restart is no answer to a query, and shown only if it fails: it goes to standard
- * error, which is kept apart. Lines of ours tell its failure from that of the next command, and
- * what it said from what a query says there.
+ * The output of a restart does not answer a query, and is shown only if the restart fails: it goes
+ * to standard error, which is kept apart. Our lines there separate its failure from a failure of
+ * the next command, and its words from those of a query.
  */
 #define RESTART_FAILED "outage: the restart ended with status "
 #define RESTART_DONE   "outage: the restart is done"
@@ -14,7 +14,7 @@
 	"\n) >&2 || { s=$?; echo \"" RESTART_FAILED "$s\"; exit $s; }\n"                           \
 	"echo '" RESTART_DONE "' >&2\n"
 
-/* Whether the restart comes first, as a command of its own. */
+/* True if the restart runs first, as a separate command. */
 static bool has_restart(const struct app_plan *plan)
 {
 	return plan->restart && (plan->check || plan->query);
@@ -54,7 +54,7 @@ static void fail(struct verdict *v, enum app_harm harm, char *seen)
 	v->seen = seen;
 }
 
-/* "outage: silent-loss", anywhere in what was said; the last one counts. */
+/* Takes the last line "outage: silent-loss" of the output as the harm. */
 static void take_hint(struct verdict *v)
 {
 	const char *p = strbuf_str(&v->said);
@@ -68,7 +68,7 @@ static void take_hint(struct verdict *v)
 	}
 }
 
-/* ---- what a query shows ---- */
+/* ---- answers of a query ---- */
 
 static bool has_line(const struct strbuf *text, const char *line)
 {
@@ -123,7 +123,7 @@ static void judge_shown(const struct judge *j, uint64_t acked, struct verdict *v
 
 /* ---- all of it ---- */
 
-/* The output, and of what failed what it said on standard error. */
+/* Takes the output, and the standard error of a command that failed. */
 static void take_said(const struct judge *j, const struct check_result *r, bool down,
 		      struct strbuf *said)
 {

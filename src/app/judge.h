@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * judge.h - asks an application after a crash, and judges its answer.
+ * judge.h - runs the user's command after a crash, and judges its answer.
  *
  *	check     a command that knows what is right: it must succeed
  *	restart   a command that brings the application up again: it must succeed. With one of the
@@ -21,8 +21,8 @@ struct judge {
 	const struct app_plan *plan;
 	const struct words *acks;  /* all lines that the run acknowledged */
 	const struct words *shown; /* the answer of `query` without a crash; NULL: unknown */
-	char *command;		   /* for check_run.h */
-	bool errors_apart;	   /* and how it is to be run: see sandbox.h */
+	char *command;		   /* the command, for check_run.h */
+	bool errors_apart;	   /* run it with standard error apart: see sandbox.h */
 };
 
 void judge_init(struct judge *j, const struct app_plan *plan, const struct words *acks,
@@ -31,15 +31,15 @@ void judge_release(struct judge *j);
 
 struct verdict {
 	bool fails;
-	bool error; /* the check could not be run, and nothing is known; `seen` says why */
+	bool error; /* the check could not be run; `seen` says why */
 	enum app_harm harm;
 	struct strbuf said; /* the command's output; bounded */
-	char *seen;	    /* in short: "the check exited with status 1" */
+	char *seen;	    /* shortened: "the check exited with status 1" */
 };
 
 void verdict_release(struct verdict *v);
 
-/* `out` may be filled from before. */
+/* Makes the verdict; `out` may have old content. */
 void judge_verdict(const struct judge *j, uint64_t acked, const struct check_result *r,
 		   struct verdict *out);
 

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-/* The inode, as the trace names it; 0: none. */
+/* Returns the inode to be synced, as in the trace; 0 if there is none. */
 static uint64_t target_of(const struct change *c, const struct posix_event *p, enum mend_what what)
 {
 	bool renames = c->kind == CHANGE_RENAME || c->kind == CHANGE_SWAP;
@@ -20,7 +20,7 @@ static uint64_t target_of(const struct change *c, const struct posix_event *p, e
 	return 0;
 }
 
-/* The events themselves, not what they hold, which belongs to the other trace. */
+/* Copies the events, but not their data, which belongs to the other trace. */
 static void copy_events(const struct trace *t, uint64_t after, const struct event *more,
 			struct trace *out)
 {

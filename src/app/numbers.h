@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* numbers.h - which object an inode number means at the moment: a table with open addressing. */
+/* numbers.h - maps an inode number to its present object: a table with open addressing. */
 #ifndef APP_NUMBERS_H
 #define APP_NUMBERS_H
 
@@ -13,7 +13,7 @@ struct numbers {
 	size_t n, size; /* a power of two, or 0 */
 };
 
-/* 0 if there is none. */
+/* Returns 0 if there is none. */
 uint64_t numbers_get(const struct numbers *t, uint64_t key);
 void numbers_set(struct numbers *t, uint64_t key, uint64_t value);
 void numbers_release(struct numbers *t);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * outline.c - follows names and content of a set of survivors as far as the hash of the state needs
- * it.
+ * outline.c - follows the names and content of a set of survivors, only as far as the hash of the
+ * state needs them.
  *
- * A name that any change of the history touches is a slot; what is in it in the durable state is
- * looked up when it is first needed there (an epoch), what is in it in the state at hand is written
- * over that (a round). The same goes for objects. So nothing has to be cleared between two sets.
+ * A name that any change of the history touches is a slot. Its entry in the durable state is looked
+ * up when it is first needed in an epoch; its entry in the current state is valid for a round.
+ * Objects are handled alike. So nothing has to be cleared between two sets.
  *
- * U2: here, a directory stays where it is as long as it is there, so that the hash of a path is
- *     that of its directory and its last name at any time.
+ * U2: a directory that exists stays in its place here, so that the hash of a path always follows
+ *     from its directory and its last name.
  */
 #include "app/outline.h"
 
@@ -18,35 +18,35 @@
 
 enum {
 	NONE = UINT32_MAX,
-	TERMS_MAX = 1 << 20, /* then they are forgotten */
+	TERMS_MAX = 1 << 20, /* at more terms, all are dropped */
 };
 
 struct name_slot {
 	uint64_t dir;
 	const char *name;
-	bool valid; /* as a name */
+	bool valid; /* the name is valid */
 	uint32_t epoch, round;
 	uint64_t before, now; /* objects; 0: none */
 	struct hash128 dir_path, path;
 };
 
-/* A part of what made an object what it is; they are chained backwards. */
+/* One change of an object's content or attributes; parts are chained backwards. */
 struct part {
 	struct survivor what;
-	uint32_t last; /* NONE: it is the first */
+	uint32_t last; /* NONE: this is the first part */
 };
 
 struct thing {
 	uint32_t epoch, round;
-	const struct reffs_inode *before; /* in the durable state; NULL: not there */
-	struct reffs_attr attr;		  /* the attributes of that */
+	const struct reffs_inode *before; /* in the durable state; NULL: missing */
+	struct reffs_attr attr;		  /* the attributes there */
 	struct hash128 before_names, before_term;
 	uint64_t before_entries; /* UINT64_MAX: not counted yet */
-	uint64_t settled;	 /* parts that are durable; their number says which */
-	/* In the state at hand. */
+	uint64_t settled;	 /* the number of durable parts, which identifies them */
+	/* In the current state. */
 	bool there, fresh; /* fresh: made by a survivor */
 	uint64_t names;
-	int64_t entries; /* more than before */
+	int64_t entries; /* more entries than before */
 	struct hash128 paths, parts;
 	uint32_t last_part;
 };
@@ -59,15 +59,15 @@ struct outline {
 	struct history *h;
 	struct vec_of(struct name_slot) slots;
 	struct vec_of(uint32_t) first, second; /* slots of each change; NONE */
-	struct vec_of(struct hash128) marks;   /* a hash for each change */
+	struct vec_of(struct hash128) marks;   /* by change */
 	struct vec_of(struct thing) things;    /* by object */
-	struct vec_of(uint64_t) touched;       /* objects, in the state at hand */
+	struct vec_of(uint64_t) touched;       /* objects touched in the current state */
 	struct vec_of(struct part) parts;
 	struct vec_of(struct survivor) list;
 	struct term *terms;
 	size_t n_terms, cap;
-	struct reffs_state *durable; /* the durable state of this epoch; borrowed */
-	size_t times;		     /* something had become durable */
+	struct reffs_state *durable; /* borrowed, for this epoch */
+	size_t times;		     /* history_durable()'s `times` */
 	uint64_t point;
 	uint32_t epoch, round;
 };
@@ -130,7 +130,7 @@ static void make_slots(struct outline *o)
 	vec_release(&uses);
 }
 
-/* ---- what is there ---- */
+/* ---- objects ---- */
 
 static struct thing *thing_of(struct outline *o, uint64_t object)
 {
@@ -153,7 +153,7 @@ static struct thing *thing_of(struct outline *o, uint64_t object)
 	return t;
 }
 
-/* Returns a thing for a change of its present state. */
+/* Returns an object as well, to be changed in this round. */
 static struct thing *touch(struct outline *o, uint64_t object)
 {
 	struct thing *t = thing_of(o, object);
@@ -205,7 +205,7 @@ static bool is_empty(struct outline *o, uint64_t dir)
 	return (int64_t)t->before_entries + t->entries == 0;
 }
 
-/* A slot whose directory is there; NULL if it is not, or is none. */
+/* Returns a slot whose directory exists; NULL otherwise. */
 static struct name_slot *open_slot(struct outline *o, uint32_t n)
 {
 	struct name_slot *s = &o->slots.v[n];
@@ -250,7 +250,7 @@ static void empty(struct outline *o, struct name_slot *s)
 
 /* ---- changes ---- */
 
-/* In order: which parts there were, and of which only some units. */
+/* Adds a part to a hash that depends on the order of parts, and on the units of torn ones. */
 static struct hash128 with_part(struct hash128 parts, struct hash128 what)
 {
 	static const unsigned __int128 odd = (unsigned __int128)0x9e3779b97f4a7c15 << 64 |
@@ -274,7 +274,7 @@ static void add_part(struct outline *o, struct thing *t, struct survivor what)
 	t->last_part = (uint32_t)o->parts.n - 1;
 }
 
-/* As in history_build.c: what was durable or came before the name. */
+/* As in history_build.c: adds parts that were durable, or came before the name. */
 static void add_earlier(struct outline *o, struct thing *t, uint32_t maker,
 			const struct survivor *v, size_t n)
 {
@@ -293,7 +293,7 @@ static void add_earlier(struct outline *o, struct thing *t, uint32_t maker,
 	}
 }
 
-/* A link without a target is none. */
+/* False for a link without a target. */
 static bool can_make(const struct outline *o, uint64_t object)
 {
 	const struct object *x = &o->h->objects.v[object - REFFS_ROOT_INO];
@@ -327,7 +327,7 @@ static void name(struct outline *o, uint32_t change, const struct survivor *v, s
 		add_earlier(o, t, change, v, n);
 }
 
-/* Whether it could be removed. */
+/* Removes a name; true if that was possible. */
 static bool unname(struct outline *o, struct name_slot *s)
 {
 	uint64_t object = s->now;
@@ -341,7 +341,7 @@ static bool unname(struct outline *o, struct name_slot *s)
 	return true;
 }
 
-/* False if a directory moves. */
+/* Renames or swaps; false if a directory moves. */
 static bool move(struct outline *o, uint32_t change)
 {
 	bool swap = o->h->changes.v[change].kind == CHANGE_SWAP;
@@ -394,7 +394,7 @@ static bool follow(struct outline *o, const struct survivor *v, size_t n)
 	return true;
 }
 
-/* ---- terms ---- */
+/* ---- terms of the hash ---- */
 
 static struct term *term_place(const struct outline *o, struct hash128 key)
 {
@@ -423,7 +423,7 @@ static void grow_terms(struct outline *o)
 	free(old);
 }
 
-/* The hash of an object as its parts make it. */
+/* Builds an object from its parts, and returns its hash. */
 static struct hash128 make_term(struct outline *o, uint64_t object, const struct thing *t)
 {
 	vec_clear(&o->list);
@@ -462,7 +462,7 @@ static struct hash128 term_of(struct outline *o, uint64_t object, const struct t
 	return x->term;
 }
 
-/* ---- the whole ---- */
+/* ---- the hash ---- */
 
 static void begin(struct outline *o, uint64_t point)
 {

@@ -34,7 +34,7 @@ struct place {
 	char *at;
 	bool overlay, user, redirect, shared;
 	bool there; /* something is mounted at the path */
-	int root;   /* of the tmpfs */
+	int root;   /* the tmpfs */
 	int cache;
 	struct hashset cached;
 	struct vec_of(struct lent {
@@ -44,7 +44,7 @@ struct place {
 	uint64_t cache_bytes, cache_max, unlike;
 };
 
-/* A directory of the state, which is made in a layer when something is put into it. */
+/* A directory of the state; it is made in a layer when an entry needs it there. */
 struct state_dir {
 	struct place *p;
 	const struct reffs_state *s;
@@ -62,7 +62,7 @@ struct puts {
 	struct vec_of(struct named {
 		uint64_t ino;
 		char *path;
-	}) linked; /* files with several names that are there, by path in the upper layer */
+	}) linked; /* files with several names that exist already, by path in the upper layer */
 	struct strbuf path;
 	int top[2];
 	struct err *err;
@@ -105,7 +105,7 @@ static int add_xattr(void *ctx, const char *name, const void *value, size_t len)
 	return 0;
 }
 
-/* Equal for two inodes that are the same thing with the same content and attributes. */
+/* Returns a key that is equal for two inodes with the same number, content and attributes. */
 static struct hash128 inode_key(const struct reffs_inode *inode, const struct reffs_attr *a)
 {
 	struct hash128 sum = { 0 };
@@ -175,7 +175,7 @@ static int write_content(int fd, const struct reffs_inode *inode, uint64_t size)
 			v[n].iov_len = (size_t)min(size - i * REFFS_PAGE, (uint64_t)REFFS_PAGE);
 			len += v[n].iov_len;
 		}
-		if (!n) { /* written, with zeros */
+		if (!n) { /* written space, all zeros */
 			i++;
 			continue;
 		}
@@ -201,7 +201,7 @@ static int make_file(struct place *p, int dir, const char *name, const struct re
 	return 0;
 }
 
-/* Links, devices, pipes and sockets. */
+/* Makes links, devices, pipes and sockets. */
 static int make_special(struct place *p, int dir, const char *name, const struct reffs_attr *a,
 			struct err *err)
 {
@@ -248,7 +248,7 @@ static void add_path(const struct state_dir *l, struct strbuf *out)
 	strbuf_addf(out, "%s/", l->name);
 }
 
-/* Q3: a file with one name goes to the layer that no check writes to, and comes back. */
+/* Q3: moves a cached file with one name to the layer that no check writes to, until later. */
 static int lend_cached(struct state_dir *l, int dir, const char *name,
 		       const struct reffs_inode *inode, const struct reffs_attr *a)
 {
@@ -269,7 +269,7 @@ static int lend_cached(struct state_dir *l, int dir, const char *name,
 		hashset_insert(&p->cached, key);
 		p->cache_bytes += a->pages * REFFS_PAGE;
 	}
-	/* A file that is linked here would show one name more than it has. */
+	/* A link would show one name too many. */
 	if (renameat(p->cache, hex, dir, name))
 		return err_set(l->puts->err, -errno, "cannot make the file %s of a crash state: %m",
 			       name);
@@ -280,7 +280,7 @@ static int lend_cached(struct state_dir *l, int dir, const char *name,
 	return 0;
 }
 
-/* A file that the cache has forgotten meanwhile goes with the state. */
+/* Takes the lent files back. Files that the cache has dropped meanwhile go with the state. */
 static int take_back_lent(struct place *p)
 {
 	char hex[HASH_HEX_SIZE];
@@ -306,7 +306,7 @@ static const char *linked_path(const struct puts *x, uint64_t ino)
 	return NULL;
 }
 
-/* A file with several names: all of them in the upper layer. */
+/* Makes a file with several names: all of them are in the upper layer. */
 static int put_linked(struct state_dir *l, const char *name, const struct reffs_inode *inode,
 		      const struct reffs_attr *a)
 {
@@ -357,7 +357,7 @@ static int put_whiteout(struct state_dir *l, const char *name)
 		       : 0;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole state ---- */
 
 struct put_walk {
 	struct state_dir *level;
@@ -396,7 +396,7 @@ static int put_entry(void *ctx, const char *name, uint64_t ino)
 	};
 	bool merged = old && is_dir(old);
 	int rc = 0;
-	/* The directory is seen as the layer has it: it must be there if it differs. */
+	/* The layer's directory hides the old one's attributes: it must exist if these differ. */
 	if (!merged || old_ino != ino || !same_inode(inode, old))
 		rc = min(level_fd(&below, l->p->overlay ? LOWER : UPPER), 0);
 	if (!rc)
@@ -435,7 +435,7 @@ static int remove_below(int dir)
 			continue;
 		auto_fd sub =
 			openat(dir, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (sub < 0 && errno == EACCES) /* we are its owner, if not root */
+		if (sub < 0 && errno == EACCES) /* its owner can, if not root */
 			sub = fchmodat(dir, e->d_name, 0700, 0)
 				      ? -1
 				      : openat(dir, e->d_name,
@@ -469,7 +469,7 @@ static int make_parts(struct place *p, struct puts *x)
 	return rc;
 }
 
-/* Writes go nowhere but to the upper layer: they need not reach a disk. */
+/* Mounts the overlay. Writes go only to the upper layer, so they need not reach a disk. */
 static int mount_overlay(struct place *p)
 {
 	static const char layers[] = "lowerdir=" AT("s/lower") ":" AT("base") ",upperdir=" AT(
@@ -521,7 +521,7 @@ int place_clear(struct place *p, struct err *err)
 {
 	auto_fd s = openat(p->root, "s", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	/* Detached: a process that is just ending may still be in it. */
+	/* The mount is detached: a process that is just ending may still be in it. */
 	if (p->there && umount2(p->at, MNT_DETACH))
 		return err_set(err, -errno, "cannot unmount the crash state at %s: %m", p->at);
 	p->there = false;
@@ -559,7 +559,7 @@ static int mount_room(struct place *p, const struct place_opts *o, struct err *e
 	return 0;
 }
 
-/* A mount on a shared mount comes to all its copies. */
+/* Makes the mount shared: a mount on it then appears in all its copies. */
 static bool share(struct place *p)
 {
 	if (mount(p->at, p->at, NULL, MS_BIND, NULL))
@@ -570,7 +570,7 @@ static bool share(struct place *p)
 	return false;
 }
 
-/* Whether an overlay can be mounted here, and with what. */
+/* True if an overlay can be mounted here; finds out its options. */
 static bool try_overlay(struct place *p)
 {
 	struct puts x = { .top = { -1, -1 } };
@@ -629,7 +629,7 @@ void place_free(struct place *p)
 
 int place_look(struct place *p, struct tree *out, struct err *err)
 {
-	/* For content the hashes are enough. */
+	/* For content, hashes are enough. */
 	struct tree_opts opts = { .content_limit = 1 };
 	auto_fd upper = openat(p->root, parts[UPPER], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * posix_log.c - the calls of a trace, each with the path its file had then, and whether what it
- * wrote was synced later.
+ * posix_log.c - the calls of a trace, each with the path of its file at that time, and whether its
+ * data was synced later.
  */
 #include "app/posix_log.h"
 
@@ -42,7 +42,7 @@ static void resolve_creation(struct posix_names *names, const struct posix_event
 		c->file = there;
 		return;
 	}
-	/* A creation may open what is there. */
+	/* A creation may open a file that exists. */
 	if (there != POSIX_NO_FILE && names->files.v[there].ino == p->ino)
 		c->file = there;
 	else
@@ -74,7 +74,7 @@ static void do_rename(struct posix_names *names, const struct posix_event *p, ui
 {
 	uint32_t moved = c->file, other = c->file2;
 
-	if (moved == other) /* two names of one file: nothing happens */
+	if (moved == other) /* two names of one file: a rename does nothing */
 		return;
 	if (other != POSIX_NO_FILE && posix_names_unlink(names, other, to, p->name2) &&
 	    !(p->arg & EXCHANGE))
@@ -107,7 +107,7 @@ static void resolve_rename(struct posix_names *names, const struct posix_event *
 		do_rename(names, p, from, to, c);
 }
 
-/* The new name is the second one, or the only one. */
+/* Resolves a link. The new name is the second one, or the only one. */
 static void resolve_link(struct posix_names *names, const struct posix_event *p,
 			 struct posix_call *c)
 {
@@ -126,7 +126,7 @@ static void resolve_link(struct posix_names *names, const struct posix_event *p,
 		posix_names_link(names, c->file, dir, name);
 }
 
-/* A call that changes no name may still tell an unknown one. */
+/* Resolves a call that changes no name; it may still tell an unknown name. */
 static void resolve_other(struct posix_names *names, const struct posix_event *p,
 			  struct posix_call *c)
 {
@@ -149,8 +149,8 @@ static void resolve_other(struct posix_names *names, const struct posix_event *p
 }
 
 /*
- * A recorder says which inode its root is by a lookup of "." in no directory. One that does not
- * begins with the root more often than with any other directory.
+ * Finds the root. A recorder tells the inode of its root by a lookup of "." in no directory. In a
+ * trace without that, the first directory is taken: usually the root.
  */
 static void find_root(struct posix_names *names, const struct posix_event *p)
 {
@@ -214,7 +214,7 @@ void posix_log_release(struct posix_log *log)
 	trace_release(&log->trace);
 }
 
-/* Keeps the event for callers that want all of it; its data only if that was asked for. */
+/* Keeps the event for callers that need it; its data only if requested. */
 static uint64_t keep(struct posix_log *log, const struct event *ev, const struct posix_event *p)
 {
 	auto_strbuf buf = STRBUF_INIT;
@@ -276,11 +276,11 @@ int posix_log_read(struct posix_log *log, struct trace_reader *r, struct err *er
 
 struct counted {
 	const char *path;
-	const char *to; /* for a rename or link: faults on those name both */
+	const char *to; /* the second path: faults on a rename or link name both */
 	size_t call;
 };
 
-/* Equal paths are one string. Which comes first of two different ones does not matter. */
+/* Equal paths are one string; any order of different strings is good. */
 static int compare_counted(const void *a, const void *b)
 {
 	const struct counted *x = a, *y = b;
@@ -292,7 +292,7 @@ static int compare_counted(const void *a, const void *b)
 	return x->call < y->call ? -1 : x->call > y->call;
 }
 
-/* The calls on one path, counted as faults count them. */
+/* The calls on one path, as faults count them. */
 struct counters {
 	uint64_t seen[POSIX_OP_END];
 	uint64_t writes; /* since the last sync */
@@ -302,7 +302,7 @@ struct counters {
 static void count_call(struct counters *n, struct posix_call *c)
 {
 	c->occurrence = ++n->seen[c->op];
-	if (c->op == POSIX_FSYNC) /* to faults it stands for all of them, as it does in LazyFS */
+	if (c->op == POSIX_FSYNC) /* to faults, fsync stands for all syncs, as in LazyFS */
 		c->occurrence += n->seen[POSIX_FDATASYNC] + n->seen[POSIX_MSYNC];
 	if (posix_op_syncs_file(c->op))
 		n->writes = 0;
@@ -335,10 +335,10 @@ static void count_calls(struct posix_log *log)
 	vec_release(&all);
 }
 
-/* Data that waits for a sync: a list for each file, through the calls. */
+/* Data that waits for a sync: a list of calls for each file. */
 struct waiting {
-	size_t *last; /* by file: the newest call, counted from 1 */
-	size_t *next; /* by call: the one before it */
+	size_t *last; /* by file: its last call, counted from 1 */
+	size_t *next; /* by call: the call before it */
 	struct vec_of(uint32_t) files;
 };
 
@@ -415,7 +415,7 @@ void posix_log_finish(struct posix_log *log)
 	find_fates(log);
 }
 
-/* ---- what is looked at ---- */
+/* ---- selection ---- */
 
 uint64_t posix_ops_effective(void)
 {
@@ -436,7 +436,7 @@ bool posix_filter_call(const struct posix_filter *f, const struct posix_call *c)
 	return !f->large || (c->op == POSIX_WRITE && c->len > f->large);
 }
 
-/* Without a slash, a pattern may be the last part of a path. */
+/* True if the path, or its last part for a pattern without a slash, matches. */
 static bool inject_path_matches(const char *pattern, const char *path)
 {
 	const char *slash = path ? strrchr(path, '/') : NULL;
@@ -461,7 +461,7 @@ void posix_select(const struct posix_log *log, const struct posix_filter *f,
 	*out = (struct posix_selection){ 0 };
 	for (size_t i = 0; f->file && i < log->calls.n; i++) {
 		const struct posix_call *c = &log->calls.v[i];
-		/* The second name is one of its own after a rename or link. */
+		/* After a rename or link, the second name is another name of the file. */
 		bool second = c->op == POSIX_RENAME || c->op == POSIX_LINK;
 
 		if (c->file != POSIX_NO_FILE &&

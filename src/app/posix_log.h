@@ -2,15 +2,15 @@
 /*
  * posix_log.h - the calls of an application, with the names that people know things by.
  *
- * Events name inodes; this gives each call the path its file had at that moment, and each file one
- * history, whatever it is called meanwhile. On top of that: which data was never synced, runs of
- * equal calls, a picture, and faults that are worth trying.
+ * Events name inodes; this file gives each call the path of its file at that moment, and each file
+ * one history under all its names. Also here: data that was never synced, runs of equal calls,
+ * faults that are worth trying, and a picture.
  *
- * L1: a path is relative to the mount. Its parts are the names that events gave; what no event
- *     named is "#" and its inode number. The mount's root, ".", is the inode that a lookup of
- *     "." in no directory names; without one, the directory that is mentioned first.
- * L2: nothing is assumed of a trace: directories may be in a circle, inodes come and go, names hold
- *     any byte. The result is a strange path, and nothing else.
+ * L1: a path is relative to the mount. Its parts are the names in events; an object without a name
+ *     is "#" and its inode number. The mount's root, ".", is the inode that a lookup of "." in no
+ *     directory names; without such a lookup, the first directory of any event.
+ * L2: a trace is not trusted: directories may form a circle, inodes come and go, names have any
+ *     bytes. The worst result is a strange path.
  */
 #ifndef APP_POSIX_LOG_H
 #define APP_POSIX_LOG_H
@@ -20,12 +20,12 @@
 #include "core/trace_file.h"
 #include "app/posix_names.h"
 
-/* The fate of data, as far as the trace shows. */
+/* The fate of data, as far as the trace tells it. */
 enum posix_fate {
 	POSIX_FATE_NONE,     /* not data, or the call failed */
-	POSIX_FATE_SYNCED,   /* a sync of the file came after it */
-	POSIX_FATE_UNSYNCED, /* none did */
-	POSIX_FATE_GONE,     /* none did, and the file was removed */
+	POSIX_FATE_SYNCED,   /* the file was synced after it */
+	POSIX_FATE_UNSYNCED, /* the file was not synced after it */
+	POSIX_FATE_GONE,     /* not synced, and the file was removed */
 };
 
 struct posix_call {
@@ -40,13 +40,12 @@ struct posix_call {
 	uint32_t ends;		  /* the file that lost its last name; or POSIX_NO_FILE */
 	const char *path, *path2; /* path2: the new name of a rename or link; or NULL */
 	uint64_t occurrence;	  /* the n-th of its kind on these paths, from 1 */
-	uint64_t run, in_run;	  /* for writes: the run without a sync in it, and the place there;
-				   * a single write is no run, 0 */
-	uint64_t at;		  /* of the log's own events */
-	bool unnamed;		  /* the file had no name yet */
+	uint64_t run, in_run; /* writes: their run without a sync, and the place in it; 0: no run */
+	uint64_t at;	      /* the event in the log's own trace */
+	bool unnamed;	      /* the file had no name yet */
 };
 
-/* Something the recorder had to say, before call `at`. */
+/* A message of the recorder, before call `at`. */
 struct posix_note {
 	uint64_t event;
 	size_t at;
@@ -57,38 +56,37 @@ struct posix_log {
 	struct posix_names names;
 	struct vec_of(struct posix_call) calls;
 	struct vec_of(struct posix_note) notes;
-	struct trace trace; /* EV_POSIX only, without data unless it was asked for */
+	struct trace trace; /* EV_POSIX only, without data unless requested */
 	bool keep_data;
 };
 
 enum {
 	POSIX_LOG_MAX = 4 << 20, /* calls that are held */
-	POSIX_PAGE_SIZE = 4096,	 /* a write of no more is not torn by a page cache */
+	POSIX_PAGE_SIZE = 4096,	 /* a page cache does not tear a write of no more bytes */
 };
 
 void posix_log_init(struct posix_log *log);
 void posix_log_release(struct posix_log *log);
 #define auto_posix_log __attribute__((cleanup(posix_log_release))) struct posix_log
 
-/* Event `n` of a trace; what is not of an application is passed over. -EFBIG if there are too many.
- */
+/* Adds event `n` of a trace, if it is of an application. -EFBIG if there are too many. */
 int posix_log_add(struct posix_log *log, uint64_t n, const struct event *ev, struct err *err)
 	must_check;
-/* After the last event: later names for what had none, occurrences, and what was synced. */
+/* Called after the last event: sets later names of unnamed files, occurrences, and fates. */
 void posix_log_finish(struct posix_log *log);
-/* All of it. Damage is no failure. */
+/* Reads a whole trace. A damaged one is read as far as possible, which is no error. */
 int posix_log_read(struct posix_log *log, struct trace_reader *r, struct err *err) must_check;
 
-/* For who reads a trace as it comes, and keeps no call: resolves the names of one. */
+/* Resolves the names of one call, for callers that read a trace as it comes and keep no calls. */
 void posix_call_resolve(struct posix_names *names, uint64_t n, const struct event *ev,
 			const struct posix_event *p, struct posix_call *out);
 
-/* Whether it changes data of a file, and not only names and attributes. */
+/* True if the call changes data of a file, and not only names and attributes. */
 bool posix_op_is_data(enum posix_op op);
-/* Whether it makes data of one file durable. */
+/* True if the call makes data of one file durable. */
 bool posix_op_syncs_file(enum posix_op op);
 
-/* ---- what is looked at ---- */
+/* ---- selection ---- */
 
 struct posix_filter {
 	const char *file;  /* glob; NULL: all */
@@ -99,14 +97,13 @@ struct posix_filter {
 };
 
 #define POSIX_OPS_ALL ((UINT64_C(1) << POSIX_OP_END) - 1)
-/* The calls that change or persist something. */
+/* Returns the calls that change or persist something. */
 uint64_t posix_ops_effective(void);
 
-/* All but the file. */
+/* Compares a call with all of the filter except the file. */
 bool posix_filter_call(const struct posix_filter *f, const struct posix_call *c);
 /*
- * The calls that pass, as indexes. A file that had a matching name once matches with all its
- * history.
+ * Selects the calls that pass, as indexes. All calls on a file pass if it ever had a matching name.
  */
 struct posix_selection vec_of(size_t);
 void posix_select(const struct posix_log *log, const struct posix_filter *f,
@@ -114,26 +111,26 @@ void posix_select(const struct posix_log *log, const struct posix_filter *f,
 
 /* ---- text ---- */
 
-/* Names hold anything; a terminal should see none of it. */
+/* Adds text, escaped for a terminal: names may have any bytes. */
 void posix_add_safe(struct strbuf *sb, const char *text, size_t len);
-/* "       3     0.000412 4711/4712   write     A/foo 0+4096 = 4096 sync" */
+/* Adds "       3     0.000412 4711/4712   write     A/foo 0+4096 = 4096 sync". */
 void posix_add_line(struct strbuf *sb, const struct posix_call *c, const struct posix_event *p);
-/* The members of an object that is open. */
+/* Adds the members of a call to an open object. */
 void posix_json_call(struct json *j, const struct posix_call *c, const struct posix_event *p);
 void posix_add_bytes(struct strbuf *sb, uint64_t n); /* "16 KiB", "100 bytes" */
 
 /* ---- runs ---- */
 
-/* Equal calls on one file, one after the other; equal as far as a fault could tell. */
+/* Equal calls on one file, one after the other; equal as far as a fault could distinguish them. */
 struct posix_run {
-	size_t first; /* of the selection */
+	size_t first; /* index in the selection */
 	size_t n;
 	uint64_t bytes;
 };
 
 struct posix_runs vec_of(struct posix_run);
 
-/* A few runs, several times. Run i of repetition r is first + r * n + i. */
+/* A few runs, repeated several times. Run i of repetition r is first + r * n + i. */
 struct posix_group {
 	size_t first, n;
 	size_t times;
@@ -148,7 +145,7 @@ void posix_find_groups(const struct posix_log *log, const struct posix_selection
 
 void posix_text_runs(const struct posix_log *log, const struct posix_selection *sel,
 		     struct strbuf *out);
-/* An array. */
+/* Adds an array. */
 void posix_json_runs(const struct posix_log *log, const struct posix_selection *sel,
 		     struct json *j);
 
@@ -156,8 +153,8 @@ void posix_json_runs(const struct posix_log *log, const struct posix_selection *
 
 struct posix_graph_opts {
 	const char *title;
-	size_t rows_max, lanes_max; /* 0: a good number */
-	/* A crash: which calls were lost, and the first event that did not happen any more. */
+	size_t rows_max, lanes_max; /* 0: a default */
+	/* A crash: its lost calls, and the first event that did not happen. */
 	bool crash;
 	uint64_t crash_at;
 	const uint64_t *lost;
@@ -166,10 +163,10 @@ struct posix_graph_opts {
 
 struct posix_graph_cut {
 	size_t rows, lanes;   /* not drawn */
-	size_t calls, others; /* calls not drawn, and calls drawn in the lane of all other files */
+	size_t calls, others; /* calls not drawn, and calls in the lane of all other files */
 };
 
-/* One SVG file. */
+/* Draws one SVG file. */
 void posix_graph(const struct posix_log *log, const struct posix_selection *sel,
 		 const struct posix_graph_opts *o, struct strbuf *out, struct posix_graph_cut *cut);
 
@@ -178,7 +175,7 @@ void posix_graph(const struct posix_log *log, const struct posix_selection *sel,
 struct posix_suggestion {
 	char *command; /* words for `outage ctl MNT`, quoted for a shell */
 	char *why;
-	uint64_t event; /* the call it is about */
+	uint64_t event; /* the call that it concerns */
 	unsigned rank;	/* smaller is better */
 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * posix_names.c - which path an inode has at a moment of a trace.
+ * posix_names.c - finds the path of an inode at a moment of a trace.
  *
- * One table answers three questions: which file has an inode, what a directory has under a name,
- * and where a text is already kept. Keys are never taken out; an entry that is gone has no file.
+ * One table answers three questions: the file of an inode, the entry of a directory by its name,
+ * and the place of a text that was kept. Keys are never removed; an entry that is gone has no file.
  *
- * N1: a path is made once and kept, until a directory gets another name: that makes a new
- *     generation, and every path is made anew when it is next asked for.
- * N2: a circle of directories ends where it comes back to itself.
+ * N1: a path is made once and kept until a directory gets another name: that makes a new
+ *     generation, in which every path is made anew when needed.
+ * N2: a path in a circle of directories ends where the circle closes.
  */
 #include "app/posix_names.h"
 
@@ -16,7 +16,7 @@
 
 enum { SLOTS_MIN = 64 };
 
-/* No directory has this index, and no inode a name. */
+/* The key of texts: no directory has this index, and no inode has a name. */
 #define TEXT (UINT64_MAX - 1)
 
 static uint64_t node_hash(uint64_t key, const char *name, size_t len)
@@ -34,7 +34,7 @@ static bool node_is(const struct posix_node *node, uint64_t key, const char *nam
 	return !name || (strlen(node->name) == len && memcmp(node->name, name, len) == 0);
 }
 
-/* Where it is, or where it would go. */
+/* Returns the slot of a node, or a free slot for it. */
 static size_t find_slot(const struct posix_names *n, uint64_t key, const char *name, size_t len)
 {
 	size_t at = node_hash(key, name, len) & (n->n_slots - 1);
@@ -67,7 +67,7 @@ static struct posix_node *find_node(const struct posix_names *n, uint64_t key, c
 	return i ? &n->nodes.v[i - 1] : NULL;
 }
 
-/* Returns the node of a key; makes one if there is none. */
+/* Returns a node, made if there is none. */
 static struct posix_node *get_node(struct posix_names *n, uint64_t key, const char *name,
 				   size_t len)
 {
@@ -111,7 +111,7 @@ void posix_names_release(struct posix_names *n)
 
 uint32_t posix_names_new(struct posix_names *n, uint64_t ino)
 {
-	/* There is only one root, whatever a trace says. */
+	/* The root stays the only root, even if a trace has other events. */
 	if (n->files.n && ino == n->files.v[0].ino)
 		return 0;
 	assert(n->files.n < POSIX_NO_FILE - 1);
@@ -127,7 +127,7 @@ void posix_names_root(struct posix_names *n, uint64_t ino)
 		return;
 	get_node(n, ino, NULL, 0)->file = 0;
 	n->files.v[0].ino = ino;
-	n->generation++; /* files below it, so far an unknown directory, have other paths */
+	n->generation++; /* files below it, until now an unknown directory, get other paths */
 }
 
 uint32_t posix_names_file(struct posix_names *n, uint64_t ino)
@@ -149,7 +149,7 @@ uint32_t posix_names_entry(const struct posix_names *n, uint32_t dir, const char
 	return node ? node->file : POSIX_NO_FILE;
 }
 
-/* Its path is another from now on, and so are those below it. */
+/* Drops the path of a file, and those below a directory, after a change of name. */
 static void path_changed(struct posix_names *n, struct posix_file *f)
 {
 	f->path = NULL;
@@ -162,7 +162,7 @@ void posix_names_link(struct posix_names *n, uint32_t file, uint32_t dir, const 
 	struct posix_file *f = &n->files.v[file];
 	struct posix_node *node;
 
-	if (file == 0 || file == dir) /* nothing holds the root, or itself */
+	if (file == 0 || file == dir) /* the root is in no directory, and none is in itself */
 		return;
 	n->files.v[dir].is_dir = true;
 	node = get_node(n, dir, name, strlen(name));
@@ -178,7 +178,7 @@ void posix_names_link(struct posix_names *n, uint32_t file, uint32_t dir, const 
 	f->named = true;
 	f->last = (struct posix_name){ dir, node->name };
 	if (f->n_kept < POSIX_LINKS_KEPT) {
-		/* Room for 1, 2, 4, ...: most have one name, ever. */
+		/* Memory grows to 1, 2, 4, ...: most files only ever have one name. */
 		if (!(f->n_kept & (f->n_kept - 1)))
 			f->names = xrealloc(f->names,
 					    max(f->n_kept * 2, (size_t)1) * sizeof(*f->names));
@@ -189,7 +189,7 @@ void posix_names_link(struct posix_names *n, uint32_t file, uint32_t dir, const 
 		f->first_path = posix_names_path(n, file);
 }
 
-/* The file may be called by the dropped name: then another one is taken. */
+/* Drops a name of a file; if it was its current one, another name becomes that. */
 static void drop_name(struct posix_file *f, uint32_t dir, const char *name)
 {
 	for (size_t i = 0; i < f->n_kept; i++) {
@@ -212,7 +212,7 @@ bool posix_names_unlink(struct posix_names *n, uint32_t file, uint32_t dir, cons
 		node->file = POSIX_NO_FILE;
 	if (file == 0)
 		return false;
-	/* A file with a name from before the trace is called by it from then on. */
+	/* A file with a name from before the trace gets that name as its first. */
 	if (!f->named && dir != file) {
 		f->named = true;
 		f->last = (struct posix_name){ dir, posix_names_text(n, name, strlen(name)) };
@@ -233,7 +233,7 @@ const char *posix_names_text(struct posix_names *n, const char *text, size_t len
 	return get_node(n, TEXT, text, len)->name;
 }
 
-/* A name has no slash; one that does is no way into another directory. */
+/* Adds a name, with slashes escaped: a name is no way into another directory. */
 static void add_part(struct strbuf *sb, const char *name)
 {
 	for (; *name; name++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * posix_runs.c - equal calls one after the other, and short sequences of such runs that repeat.
+ * posix_runs.c - finds runs of equal calls, and short sequences of such runs that repeat.
  *
  * R1: every selected call is in exactly one run, and every run in exactly one group, in order.
  */
@@ -8,7 +8,7 @@
 
 enum { PERIOD_MAX = 8 }; /* runs of a sequence that may repeat */
 
-/* Equal but for offset and length: what is folded reads the same. */
+/* True if two calls are equal except for offset and length: folded calls read the same. */
 static bool alike(const struct posix_call *a, const struct posix_call *b)
 {
 	bool failed = a->result < 0 || b->result < 0;
@@ -34,7 +34,7 @@ void posix_find_runs(const struct posix_log *log, const struct posix_selection *
 	}
 }
 
-/* How often the `period` runs at `at` come one after the other. */
+/* Returns how often the `period` runs at `at` repeat. */
 static size_t repeats(const struct posix_log *log, const struct posix_selection *sel,
 		      const struct posix_runs *runs, size_t at, size_t period)
 {
@@ -47,9 +47,9 @@ static size_t repeats(const struct posix_log *log, const struct posix_selection 
 }
 
 /*
- * From the front, the sequence that covers most, and of those the shortest. How often a run
- * repeats its call may differ: an application that writes two or three times and then syncs does
- * the same thing each time.
+ * Goes from the front, and takes the sequence that covers most, the shortest of these. Runs may
+ * differ in length: an application that writes two or three times and then syncs does the same each
+ * time.
  */
 void posix_find_groups(const struct posix_log *log, const struct posix_selection *sel,
 		       const struct posix_runs *runs, struct posix_groups *out)
@@ -65,7 +65,7 @@ void posix_find_groups(const struct posix_log *log, const struct posix_selection
 			if (times > 1 && times * period > best.times * best.n)
 				best = (struct posix_group){ at, period, times };
 		}
-		/* A sync ends a sequence rather than beginning one. */
+		/* A sync should end a sequence, not begin it. */
 		if (best.times > 1 &&
 		    posix_op_persists(log->calls.v[sel->v[runs->v[at].first]].op) &&
 		    repeats(log, sel, runs, at + 1, best.n) == best.times) {

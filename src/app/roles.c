@@ -8,11 +8,11 @@
 #include "base/strbuf.h"
 
 enum {
-	HEX_MIN = 8, /* so many hexadecimal digits in a row are a number */
+	HEX_MIN = 8, /* so many hexadecimal digits in a row count as a number */
 	DEPTH_MAX = 64,
 };
 
-/* Longer than any digits of a word that is one by accident. */
+/* Returns the length of a number, if any; hexadecimal ones are longer than by accident in words. */
 static size_t number_at(const char *s)
 {
 	size_t digits = strspn(s, "0123456789"), hex = strspn(s, "0123456789abcdefABCDEF");
@@ -43,9 +43,9 @@ static const char *const kinds[] = {
 struct roles_maker {
 	struct roles *r;
 	const struct history *h;
-	const char **name; /* by object */
-	uint64_t *dir;	   /* by object: where that name is; 0: not known */
-	uint64_t at;	   /* the directory at hand */
+	const char **name; /* by object: its last name */
+	uint64_t *dir;	   /* by object: the directory of that name; 0: unknown */
+	uint64_t at;	   /* the current directory */
 	struct vec_of(struct slot {
 		uint64_t hash;
 		uint32_t text;
@@ -77,7 +77,7 @@ static int note_names(void *ctx, const struct reffs_inode *inode)
 	return a.type == TREE_DIR ? reffs_entries(inode, note_name, ctx) : 0;
 }
 
-/* The path of a name in a directory. */
+/* Adds the path of a name in a directory. */
 static void add_path(const struct roles_maker *m, uint64_t dir, const char *name, unsigned depth,
 		     struct strbuf *out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * roles.h - names a change by kind of call and kind of file: "write wal/#.log". The name is the
- * last that the file had then, below the top, with each run of digits as one '#'; long runs of
- * hexadecimal digits, too.
+ * roles.h - names a change by kind of call and kind of file: "write wal/#.log". The path is the
+ * last one of the file at that time, below the top, with each run of digits, and each long run of
+ * hexadecimal digits, as one '#'.
  */
 #ifndef APP_ROLES_H
 #define APP_ROLES_H
@@ -11,7 +11,7 @@
 
 struct roles {
 	struct vec_of(char *) texts;
-	uint32_t *of; /* by change, an index of `texts` */
+	uint32_t *of; /* by change: an index of `texts` */
 };
 
 void roles_init(struct roles *r, const struct history *h);

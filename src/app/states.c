@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * states.c - enumerates sets of survivors at each point, and gives those whose state is new.
+ * states.c - enumerates sets of survivors at each point, and gives those with a new state.
  *
- * A state that waits for its turn is kept as its survivors, a bit for each change of its window and
- * some words for each torn one, because trees of all of them would not fit into memory. The state
- * is put together again when its turn comes.
- *
- * E1: the survivors that are taken back are those that were put away.
+ * A waiting state is kept as its survivors, a bit for each change of its window and some words for
+ * each torn one, because the trees of all of them would not fit into memory. The state is built
+ * again when its turn comes.
  */
 #include "app/states.h"
 
@@ -19,33 +17,33 @@
 enum {
 	TRIES_MORE = 16384,
 	TRIES_TIMES = 8,
-	NEAR_SUBSET = 2, /* sizes of subsets that are tried whatever the budget is used for */
-	ASK_EVERY = 64,	 /* sets, between two questions whether to stop */
+	NEAR_SUBSET = 2, /* sizes of subsets that are tried even after the budget is used up */
+	ASK_EVERY = 64,	 /* sets between two calls of `stop` */
 };
 
 struct waiting_state {
 	uint64_t point;
 	struct hash128 pattern;
 	enum crash_layer layer;
-	size_t id, words; /* places in the two buffers below */
+	size_t id, words; /* indexes in the two buffers below */
 };
 
 struct states {
 	struct history *h;
 	struct states_opts opts;
 	struct crash_points points;
-	struct vec_of(uint32_t) acked; /* by point: all events */
-	struct vec_of(uint32_t) last;  /* by point: the newest change, and one; 0: none */
+	struct vec_of(uint32_t) acked; /* by point, for all events */
+	struct vec_of(uint32_t) last;  /* by point: 1 + the newest change; 0: none */
 	struct image base;
 	struct crash *crash;
 	struct crash_state at;
-	bool ended;   /* the enumerator has */
-	bool full;    /* ended because more could not be checked */
-	bool stopped; /* or because `stop` said so */
+	bool ended;   /* the enumerator has ended */
+	bool full;    /* ended because more states could not be checked */
+	bool stopped; /* ended by `stop` */
 	uint64_t looked;
 	struct outline *outline;
 	struct roles roles;
-	struct vec_of(uint32_t) marked; /* by role and fate: the round in which it was seen */
+	struct vec_of(uint32_t) marked; /* by role and fate: the last round with them */
 	uint32_t round;
 	struct hashset trees, patterns;
 	struct survivors survivors;
@@ -149,7 +147,7 @@ static struct hash128 pattern_of(struct states *s, uint64_t point, const struct 
 	return sum;
 }
 
-/* ---- states that wait ---- */
+/* ---- waiting states ---- */
 
 static void put_away(struct states *s, struct hash128 pattern)
 {
@@ -171,7 +169,7 @@ static void put_away(struct states *s, struct hash128 pattern)
 			s->words.v[bits + place / 64] |= (uint64_t)1 << place % 64;
 			continue;
 		}
-		vec_push(&s->words, (uint64_t)place + 1); /* torn; 0 ends them */
+		vec_push(&s->words, (uint64_t)place + 1); /* torn; 0 ends the list */
 		for (uint32_t j = 0; j < (units + 63) / 64; j++)
 			vec_push(&s->words, v->v.v[i].units[j]);
 	}
@@ -205,9 +203,9 @@ static void take_back(const struct states *s, const struct waiting_state *w, str
 		qsort(out->v.v, out->v.n, sizeof(*out->v.v), by_change);
 }
 
-/* ---- one after the other ---- */
+/* ---- the enumeration ---- */
 
-/* A state as far as it is needed: mostly the hash is enough. */
+/* A state, built only if needed: usually the hash is enough. */
 struct seen_state {
 	struct hash128 hash;
 	struct reffs_state *tree; /* NULL: not built */
@@ -232,7 +230,7 @@ static bool is_new(struct states *s, uint64_t point, struct hash128 tree)
 			      hash_add(tree, hash_bytes_seeded(&acked, sizeof(acked), 2)));
 }
 
-/* Survivors that own what they point to. */
+/* Copies survivors with the units that they point to. */
 static void copy_survivors(const struct history *h, const struct survivors *from,
 			   struct survivors *to)
 {
@@ -256,7 +254,7 @@ static void copy_survivors(const struct history *h, const struct survivors *from
 	}
 }
 
-/* The set is s->survivors. */
+/* Gives out the state of s->survivors. */
 static void give(struct states *s, struct app_state *out, struct seen_state seen,
 		 const struct waiting_state *w, const char *id, bool representative)
 {
@@ -280,7 +278,7 @@ static void give(struct states *s, struct app_state *out, struct seen_state seen
 	copy_survivors(s->h, &s->survivors, &out->survivors);
 }
 
-/* Whether the current set is tried only while there is room. */
+/* True if the current set is one of those that are tried only while the budget has room. */
 static bool is_far(const struct states *s)
 {
 	switch (s->at.layer) {
@@ -295,7 +293,7 @@ static bool is_far(const struct states *s)
 	}
 }
 
-/* The next set to look at. */
+/* Finds the next set. */
 static bool next_set(struct states *s)
 {
 	if (s->ended)
@@ -307,7 +305,7 @@ static bool next_set(struct states *s)
 	return !s->full;
 }
 
-/* The next one of a new pattern; the others are put away. */
+/* Gives the next state of a new pattern; other new states have to wait. */
 static bool next_new(struct states *s, struct app_state *out)
 {
 	while (next_set(s)) {
@@ -333,7 +331,7 @@ static bool next_new(struct states *s, struct app_state *out)
 	return false;
 }
 
-/* The next one that covers a pattern of operations. */
+/* Gives the next state that covers a pattern of operations. */
 static bool next_covering(struct states *s, struct app_state *out)
 {
 	if (s->next_cover == s->cover.v.n)
@@ -344,7 +342,7 @@ static bool next_covering(struct states *s, struct app_state *out)
 				   .pattern = pattern_of(s, c->point, &c->survivors),
 				   .layer = CRASH_REPLAY };
 
-	(void)is_new(s, c->point, seen.hash); /* each of them is */
+	(void)is_new(s, c->point, seen.hash); /* always true here */
 	bool first = hashset_insert(&s->patterns, w.pattern);
 	copy_survivors(s->h, &c->survivors, &s->survivors);
 	give(s, out, seen, &w, c->id, first);
@@ -406,8 +404,8 @@ static void by_points(struct states *s)
 }
 
 /*
- * Sets of units of all that is in flight are gone through where that can come to an end. Where it
- * cannot, the first points would get it all: a sample is fairer.
+ * Starts the enumeration. All sets of units of the pieces in flight are tried if they are few.
+ * Otherwise the first points would use up the budget: a sample is fairer.
  */
 static int start(struct states *s, struct err *err)
 {
@@ -429,7 +427,7 @@ static int start(struct states *s, struct err *err)
 				.seed = o->seed };
 	struct crash_stats stats;
 
-	if (!o->layers && o->max_subset) /* sets of units would be beyond that bound */
+	if (!o->layers && o->max_subset) /* sets of units would exceed that bound */
 		c.layers &= ~(unsigned)CRASH_WITH_UNITS;
 	int rc = crash_new(s->h->trace, &c, &s->crash, err);
 	if (rc || o->layers || o->max_subset || !tries)

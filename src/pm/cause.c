@@ -17,7 +17,7 @@ void pm_prefixes_find(const struct trace *t, const struct image *base, bool noti
 	vec_push(&points, 0);
 	for (uint64_t i = 0; i < t->events.n; i++) {
 		const struct event *ev = &t->events.v[i];
-		/* In which order stores were made that are noticed together is not known. */
+		/* The order of stores that were noticed together is unknown. */
 		bool more = noticed && i + 1 < t->events.n && ev[1].kind == EV_STORE;
 
 		if ((ev->kind == EV_STORE && !more) || event_marks(ev->kind))
@@ -57,8 +57,8 @@ static bool follows(const struct event *a, const struct event *b)
 }
 
 /*
- * The stores of one instruction: an emulator makes several of one that is wider than 8 bytes. A
- * loop that looks the same, with as many rounds, passes for one: it is as little one write.
+ * Finds the stores of one instruction: an emulator splits a store that is wider than 8 bytes. A
+ * loop with the same stores counts as one instruction: it is not one write either.
  */
 static void find_instruction(const struct pm_prefixes *p, uint64_t event, uint64_t *from,
 			     uint64_t *to)
@@ -80,10 +80,10 @@ static void find_instruction(const struct pm_prefixes *p, uint64_t event, uint64
 	}
 }
 
-/* Where a part of something is gone: what it is a part of. */
+/* The instruction or copy of which a part is lost. */
 struct whole {
 	uint64_t event, from, to; /* events of the instruction */
-	uint64_t addr, len;	  /* of the copy, if it is one */
+	uint64_t addr, len;	  /* of the copy; len is 0 if it is none */
 };
 
 static struct whole whole_of(const struct pm_prefixes *p, const struct crash_state *s,
@@ -105,7 +105,7 @@ static bool is_part_of(const struct whole *w, uint64_t i, const struct event *ev
 	return (i >= w->from && i <= w->to) || (w->len && overlaps(ev, w->addr, w->len));
 }
 
-/* Whether the rest of it is there, and nothing that was stored, or told, later is. */
+/* True if the rest of the instruction or copy survived, and no later store, or end, did. */
 static bool is_cut(const struct pm_prefixes *p, const struct crash_state *s, uint64_t event)
 {
 	struct whole w = whole_of(p, s, event);
@@ -144,9 +144,9 @@ enum semantic_cause pm_cause_of(const struct pm_prefixes *p, const struct crash_
 	return SEMANTIC_LOGIC;
 }
 
-/* ---- what was lost ---- */
+/* ---- losses ---- */
 
-/* The stores of one part: they follow each other. */
+/* Returns the extent of one part's stores, which follow each other. */
 static struct pm_extent extent_of(const struct trace *t, const struct crash_part *p)
 {
 	struct pm_extent x = { .event = UINT64_MAX, .addr = p->addr, .len = p->len };
@@ -167,7 +167,7 @@ static struct pm_extent extent_of(const struct trace *t, const struct crash_part
 	return x;
 }
 
-/* Whether a part goes on where the last one ended, by the same code. */
+/* True if a part begins where the last one ended, by the same code. */
 static bool goes_on(const struct trace *t, const struct pm_extent *x, const struct pm_extent *next)
 {
 	const struct event *a = &t->events.v[x->last], *b = &t->events.v[next->event];
@@ -185,7 +185,7 @@ uint64_t pm_extents_of(const struct trace *t, const struct crash_part *gone, siz
 		struct pm_extent x = extent_of(t, &gone[i]);
 		struct pm_extent *last = out->n ? &vec_last(out) : NULL;
 
-		/* One that crosses a line is two parts, and one store. */
+		/* A store across a line is two parts, and one store. */
 		bool same = last && last->last == x.event;
 
 		stores += x.stores - same;
@@ -200,7 +200,7 @@ uint64_t pm_extents_of(const struct trace *t, const struct crash_part *gone, siz
 	return stores;
 }
 
-/* Stores of one CPU that go on where the last one ended. */
+/* Stores of one CPU, each of which begins where the one before ended. */
 struct copy {
 	uint32_t cpu;
 	bool open;
@@ -216,7 +216,7 @@ static bool is_next(const struct copy *c, const struct event *ev)
 	       (ev->addr == c->to || ev->addr + ev->len == c->from);
 }
 
-/* Takes one more event of its CPU; whether the copy has just become longer than `join_min`. */
+/* Takes one more event of its CPU; true if the copy has just become longer than `join_min`. */
 static bool copy_take(struct copy *c, const struct event *ev, uint64_t join_min)
 {
 	uint64_t before = c->to - c->from;
@@ -255,7 +255,7 @@ uint64_t pm_count_copies(const struct trace *t, uint64_t join_min)
 	return n;
 }
 
-/* ---- what is missing ---- */
+/* ---- missing steps ---- */
 
 const char *pm_missing_words(unsigned missing)
 {
@@ -266,7 +266,7 @@ const char *pm_missing_words(unsigned missing)
 	return words[missing & 3];
 }
 
-/* The first event that should not have come before the store was durable. */
+/* Returns the first event that should not have come before the store was durable. */
 static uint64_t too_early(const struct trace *t, uint64_t event, uint64_t point,
 			  const struct crash_part *gone, size_t n)
 {
@@ -332,7 +332,7 @@ uint64_t pm_place(const struct trace *t, const struct pm_where *w, uint64_t even
 
 	if (!words)
 		return !ev ? 0 : ev->pc ? ev->pc : ev->addr;
-	/* "append (liblog.so+0x1234)": without lines, the function will do. */
+	/* "append (liblog.so+0x1234)": the line is unknown, the function is enough. */
 	return hash_bytes(words, (size_t)(strstr(words, " (") ? strstr(words, " (") - words
 							      : (ptrdiff_t)strlen(words)))
 		.lo;
@@ -374,7 +374,7 @@ bool pm_key_explains(const struct pm_key *all, const struct pm_key *part)
 
 	if (all->recovery != part->recovery || all->media != part->media || all->kind != part->kind)
 		return false;
-	/* Half of what must not get lost is no less: a flush that mends the one mends the other. */
+	/* The same places with half of a write lost: a flush for the one helps the other, too. */
 	if (all->cause != part->cause &&
 	    !(all->cause == SEMANTIC_TEARING && part->cause == SEMANTIC_ORDERING))
 		return false;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cause.h - finds what would mend a crash state that fails.
+ * cause.h - finds the missing step of a crash state that fails.
  *
- * The classes are those of check/semantic.h. "logic": the memory held the same at some place of the
- * trace, between the same marks, with nothing lost; the power can fail there, whatever is flushed.
- * "tearing": nothing is missing but parts of instructions and copies of which the rest is there,
- * and nothing that was stored later is. "ordering": all else; then something that was stored later
- * is there, or its operation had returned, and a flush or a fence before that is missing.
+ * The classes are those of check/semantic.h. "logic": the memory had the same content at some place
+ * of the trace, between the same marks, with nothing lost; the power can fail there whatever is
+ * flushed. "tearing": only parts of instructions and copies are lost, of which the rest survived,
+ * and no later store did. "ordering": all other failures; a later store survived, or the operation
+ * had returned, and a flush or a fence before that is missing.
  */
 #ifndef PM_CAUSE_H
 #define PM_CAUSE_H
@@ -23,17 +23,17 @@
 struct pm_prefixes {
 	const struct trace *t;
 	struct prefixes all;
-	bool noticed; /* pm_where.noticed: places tell no instructions apart */
+	bool noticed; /* pm_where.noticed: places do not distinguish instructions */
 };
 
 void pm_prefixes_find(const struct trace *t, const struct image *base, bool noticed,
 		      struct pm_prefixes *out);
 
-/* `prefix`: how many events had happened, if it is logic; else PM_NO_PREFIX. */
+/* Finds the class. `prefix`: for logic, how many events had happened; otherwise PM_NO_PREFIX. */
 enum semantic_cause pm_cause_of(const struct pm_prefixes *p, const struct crash_state *s,
 				uint64_t *prefix);
 
-/* Stores that are taken as one when they are told: what was lost of one copy. */
+/* Stores that are reported together: the lost ones of one copy. */
 struct pm_extent {
 	uint64_t event, last; /* the first store, and the last */
 	uint64_t stores, addr, len;
@@ -41,22 +41,21 @@ struct pm_extent {
 
 struct pm_extents vec_of(struct pm_extent);
 
-/* Covers what is gone with as few extents as possible; returns the number of stores. */
+/* Covers the lost parts with as few extents as possible; returns the number of stores. */
 uint64_t pm_extents_of(const struct trace *t, const struct crash_part *gone, size_t n,
 		       struct pm_extents *out);
 
-/* Copies of more than so many bytes, which the model takes as one (core/model_pm.c). */
+/* Counts copies of more than `join_min` bytes, which the model takes as one (core/model_pm.c). */
 uint64_t pm_count_copies(const struct trace *t, uint64_t join_min);
 
-/* The steps that an order lacks, as bits; "a flush and a fence are missing". */
+/* The steps that a store lacks, as bits; "a flush and a fence are missing". */
 enum { PM_MISSING_FLUSH = 1, PM_MISSING_FENCE = 2 };
 const char *pm_missing_words(unsigned missing);
 
-/* Why a store can be lost at a point, with what else is gone there. */
+/* Why a store can be lost at a point, with the other losses there. */
 struct pm_loss {
-	uint64_t by; /* the store that is there all the same, or the end that was told; or none */
-	uint64_t flush; /* the first flush of its line; UINT64_MAX: none. Not of one past the cache
-			 */
+	uint64_t by;	/* the later store that survived, or the end that was reported; or none */
+	uint64_t flush; /* the first flush of its line; UINT64_MAX: none, or not cached */
 	uint64_t fence; /* the fence that makes it durable, if there is one */
 	unsigned missing;
 };
@@ -64,23 +63,23 @@ struct pm_loss {
 struct pm_loss pm_loss_of(const struct trace *t, uint64_t event, uint64_t point,
 			  const struct crash_part *gone, size_t n);
 
-/* ---- what fails for the same reason ---- */
+/* ---- reasons ---- */
 
-/* Where the stores were made, ascending, each once. */
+/* The places of the lost stores, ascending, each once. */
 struct pm_key {
 	enum semantic_cause cause;
 	bool recovery, media;
-	unsigned kind; /* the fault of a bad line */
+	unsigned kind; /* of the media fault */
 	struct vec_of(uint64_t) places;
 };
 
-/* A place: the source line, or else the function, or else the address. */
+/* Returns a place: the source line, or else the function, or else the address. */
 uint64_t pm_place(const struct trace *t, const struct pm_where *w, uint64_t event);
 void pm_key_add(struct pm_key *k, uint64_t place);
-/* After the last place. */
+/* Called after the last place was added. */
 void pm_key_sort(struct pm_key *k);
 void pm_key_release(struct pm_key *k);
-/* Whether what fails with the first is explained by the second. */
+/* True if a failure with key `all` is explained by one with key `part`. */
 bool pm_key_explains(const struct pm_key *all, const struct pm_key *part);
 
 #endif

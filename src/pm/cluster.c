@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cluster.c - failures that lose the same become one finding.
+ * cluster.c - makes one finding of the failures that lose the same stores.
  *
- * A store is known by where the program made it. Failures are taken by how little they lose; one
- * that loses all that an earlier one lost, and perhaps more, is explained by it. A state where
- * nothing is lost and that fails all the same is another matter: no flush or fence would help; so
- * is one where something survived in part only (cause.h). So are crashes during recovery, and bad
- * lines: bad lines are known by the last store to them.
+ * A store is known by its place in the program. Failures are taken by how little they lose; one
+ * that loses all that an earlier one lost, and perhaps more, is explained by it. A failure without
+ * a loss has findings of its own, as no flush or fence would help; so has one where a write
+ * survived in part (cause.h), a crash during recovery, and a bad line, which is known by the last
+ * store to it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,9 +16,9 @@
 
 enum { DETAIL_MAX = 8, REASONS_MAX = 4096 };
 
-/* ---- what a failure is known by ---- */
+/* ---- keys ---- */
 
-/* The last store to a line before a point; UINT64_MAX: none. */
+/* Returns the last store to a line before a point; UINT64_MAX if there is none. */
 static uint64_t last_store(const struct trace *t, uint64_t line, uint64_t point)
 {
 	for (uint64_t i = min(point, (uint64_t)t->events.n); i-- > 0;) {
@@ -30,7 +30,7 @@ static uint64_t last_store(const struct trace *t, uint64_t line, uint64_t point)
 	return UINT64_MAX;
 }
 
-/* The next store from a place on; UINT64_MAX: there is none. */
+/* Returns the next store from a place on; UINT64_MAX if there is none. */
 static uint64_t next_store(const struct trace *t, uint64_t from)
 {
 	while (from < t->events.n && t->events.v[from].kind != EV_STORE)
@@ -38,7 +38,7 @@ static uint64_t next_store(const struct trace *t, uint64_t from)
 	return from < t->events.n ? from : UINT64_MAX;
 }
 
-/* Between two marks, one mistake shows after many stores: the first of them stands for it. */
+/* Returns the first store since the last mark: it stands for a mistake shown by many stores. */
 static uint64_t first_since_mark(const struct trace *t, uint64_t point)
 {
 	point = min(point, (uint64_t)t->events.n);
@@ -101,7 +101,7 @@ char *pm_failure_example(const struct pm_failure *f, uint64_t *point)
 			   : xasprintf("1.%" PRIu64, f->prefix);
 }
 
-/* One store, as it is. */
+/* Adds one store. */
 static void add_store(const struct pm_run *r, const char *fate, uint64_t event, struct strbuf *out)
 {
 	const struct event *ev = event < r->trace.events.n ? &r->trace.events.v[event] : NULL;
@@ -146,7 +146,7 @@ void pm_failure_detail(const struct pm_run *r, const struct pm_failure *f, struc
 	add_store(r, "to come", next_store(&r->trace, f->prefix), out);
 }
 
-/* The operation that the crash is in, or after. */
+/* Adds the operation during or after which the crash is. */
 static void add_when(const struct trace *t, uint64_t point, struct strbuf *sb)
 {
 	for (uint64_t i = min(point, (uint64_t)t->events.n); i-- > 0;) {

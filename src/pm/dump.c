@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dump.c - makes the table of semantic states from what a command prints of each crash state, and
- * cases of what is wrong with it.
+ * dump.c - makes the table of semantic states from the output of a command for each crash state,
+ * and cases of its violations.
  *
- * The operations are those that the program marks. A store between two of them, or before
- * the first, belongs to an operation of its own that promises nothing.
+ * The operations are those that the program marks. The stores between two of them, or before the
+ * first, are an operation of their own that promises nothing.
  *
- * A crash during recovery is one of the operation in which the first crash was. Its stores are
+ * A crash during recovery counts for the operation of the first crash. The stores of a recovery are
  * numbered from RECOVERY_BASE times the number of the recovery on.
  */
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define RECOVERY_BASE ((uint64_t)1 << 40)
 
-/* An operation, as points of the trace: begun at the first, ended at the last. */
+/* An operation, as points of the trace: the first after its begin, and the one after its end. */
 struct op_span {
 	uint64_t from, to;
 	uint64_t number;
@@ -32,7 +32,7 @@ static void add_between(struct spans *s, uint64_t from, uint64_t to)
 		vec_push(s, (struct op_span){ .from = from, .to = to });
 }
 
-/* Operations that overlap, of several threads, are one: the last that began names it. */
+/* Finds the operations; several threads' that overlap are one, named by the last that began. */
 static void find_spans(const struct trace *t, struct spans *out)
 {
 	uint64_t last = 0, begun = 0, depth = 0, number = 0;
@@ -52,7 +52,7 @@ static void find_spans(const struct trace *t, struct spans *out)
 			last = i + 1;
 		}
 	}
-	if (depth) /* the program ended in the middle of it */
+	if (depth) /* the program ended during it */
 		vec_push(out, (struct op_span){ begun, t->events.n, number, true });
 	else
 		add_between(out, last, t->events.n);
@@ -63,7 +63,7 @@ static bool is_in(const struct op_span *s, uint64_t point)
 	return point >= s->from && point <= s->to;
 }
 
-/* Where in the whole run. */
+/* Returns the crash point in the whole run. */
 static uint64_t point_of(const struct pm_run *r, const struct pm_failure *f)
 {
 	return f->recovery ? r->nested[f->recovery - 1].outer.point : f->point;
@@ -71,7 +71,7 @@ static uint64_t point_of(const struct pm_run *r, const struct pm_failure *f)
 
 struct op_numbers vec_of(uint64_t);
 
-/* Stores of a recovery have numbers of their own: the loss in the first crash alone did no harm. */
+/* Adds a store's number, which is distinct for a recovery: only the loss in it does harm. */
 static void put_number(struct op_numbers *out, uint64_t event, uint64_t recovery)
 {
 	event += recovery * RECOVERY_BASE;
@@ -80,7 +80,7 @@ static void put_number(struct op_numbers *out, uint64_t event, uint64_t recovery
 }
 
 /*
- * Whether nothing is lost. A state that the memory holds only later, with nothing lost, is not the
+ * True if nothing is lost. A state that the memory has only later, with nothing lost, is not the
  * state at the end of the operation.
  */
 static bool is_complete(const struct pm_failure *f, const struct op_span *s)
@@ -93,7 +93,7 @@ static enum semantic_where where_is(const struct pm_failure *f, const struct op_
 {
 	if (point == s->to)
 		return SEMANTIC_END;
-	/* The state is there after some of the stores, and not before the first of them. */
+	/* The memory has this state after some of the stores, but not before the first. */
 	if (!f->recovery && f->cause == SEMANTIC_LOGIC && f->prefix > s->from)
 		return SEMANTIC_DURING;
 	return point == s->from ? SEMANTIC_BEGIN : SEMANTIC_DURING;
@@ -159,12 +159,12 @@ static void fill(const struct pm_run *r, const struct spans *spans,
 
 /* ---- cases ---- */
 
-/* A violation, the failure that is its example, and what it is known by. */
+/* A violation, its example, and its keys. */
 struct told_violation {
 	const struct semantic_violation *v;
 	const struct pm_failure *f;
-	struct pm_key key;  /* by what makes the difference */
-	struct pm_key lost; /* by all that is lost: that a part of it is enough is known then */
+	struct pm_key key;  /* the stores that make the difference */
+	struct pm_key lost; /* all lost stores, if a part of them is known to be enough */
 	size_t number;
 };
 
@@ -176,7 +176,7 @@ static const struct pm_failure *find_failure(const struct pm_failures *all, cons
 	return NULL;
 }
 
-/* By what makes the difference to a crash that is fine, if that is known. */
+/* Returns the key of the stores that differ from those of a good crash, if these are known. */
 static struct pm_key key_of(const struct pm_run *r, const struct semantic_violation *v,
 			    const struct pm_failure *f)
 {
@@ -209,7 +209,7 @@ static bool is_decisive(const struct semantic_violation *v, uint64_t event)
 	return false;
 }
 
-/* Copies what the failure lost: what makes the difference comes first. */
+/* Copies the losses of the failure; the decisive ones come first. */
 static void decisive_first(const struct semantic_violation *v, const struct pm_failure *f,
 			   struct pm_failure *out)
 {
@@ -224,7 +224,7 @@ static void decisive_first(const struct semantic_violation *v, const struct pm_f
 	}
 }
 
-/* Survivors that should not be there. */
+/* Adds the survivors that should not be there. */
 static void add_survived(const struct pm_run *r, const struct semantic_violation *v,
 			 struct strbuf *sb)
 {
@@ -243,7 +243,7 @@ static void add_survived(const struct pm_run *r, const struct semantic_violation
 	}
 }
 
-/* "event 1099511627781" is one of a recovery, and has its own number there. */
+/* Replaces "event 1099511627781", a store of a recovery, by its number in that recovery. */
 static void name_recovery(const struct semantic_violation *v, struct strbuf *title)
 {
 	for (size_t i = 0; i < v->decisive.n; i++) {
@@ -262,7 +262,7 @@ static void name_recovery(const struct semantic_violation *v, struct strbuf *tit
 	}
 }
 
-/* The words of the class take the place of those that know no better. */
+/* Replaces the vague words by those of the class. */
 static void be_exact(const char *exact, struct strbuf *title)
 {
 	static const char vague[] = "a flush or fence is missing";

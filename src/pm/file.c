@@ -14,7 +14,7 @@
 
 #define AT(name) SPACE_DIR "/" name
 
-enum { ROOM = 64 << 20 }; /* beside the file: for what commands leave there */
+enum { ROOM = 64 << 20 }; /* in addition to the file, for what commands write there */
 
 struct pm_file {
 	int fd;
@@ -80,7 +80,7 @@ static bool is_zero(const unsigned char *p, size_t len)
 	return !p[0] && memcmp(p, p + 1, len - 1) == 0;
 }
 
-/* Pages of [from, to), which hold something in the file. */
+/* Writes the pages of [from, to), which have data in the file. */
 static int put_range(struct pm_file *f, const struct image *img, uint64_t from, uint64_t to)
 {
 	unsigned char want[IMAGE_PAGE], is[IMAGE_PAGE];
@@ -112,7 +112,7 @@ static int fill_page(void *ctx, uint64_t page, const unsigned char *a, const uns
 	return is_zero(b, n) ? 0 : io_pwrite_full(x->f->fd, b, n, (off_t)(page * IMAGE_PAGE));
 }
 
-/* Writes what is a hole in the file, and not zero in the image. */
+/* Writes pages that are a hole in the file, and not zero in the image. */
 static int put_holes(struct pm_file *f, const struct image *img)
 {
 	auto_image is = IMAGE_INIT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_command.c - decides whether a command needs a shell, and makes the words to run it with. */
+/* pm_command.c - decides whether a command needs a shell, and makes the words to run it. */
 #include "pm/pm_command.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static int not_plain(const char *command, struct err *err)
 		       command);
 }
 
-/* Whether a shell would do more with it than take it apart. */
+/* True if a shell would do more with the command than split it into words. */
 static bool wants_shell(const char *command)
 {
 	char quote = 0;

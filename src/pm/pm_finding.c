@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_finding.c - reads a finding with its run, and has a file for its states. */
+/* pm_finding.c - loads a finding with its run, and prepares a file for its states. */
 #include "pm/pm_finding.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_finding.h - a finding of `outage pm`, read again with its run, and ready to be looked at. */
+/* pm_finding.h - a finding of `outage pm`, loaded with its run, to check its states again. */
 #ifndef PM_PM_FINDING_H
 #define PM_PM_FINDING_H
 
@@ -8,12 +8,12 @@
 struct pm_finding {
 	struct pm_run run;
 	struct pm_case c;
-	bool made; /* the file was not there, and is removed in the end */
+	bool made; /* the file did not exist, and is removed in the end */
 };
 
-/* `dir` is the finding's. */
+/* Loads the finding in `dir`. */
 int pm_finding_load(const char *dir, struct pm_finding *out, struct err *err) must_check;
-/* Its states may be looked at (see case_trust()), and there is a file in whose place they are. */
+/* Checks that its states may be checked (see case_trust()), and makes the file if there is none. */
 int pm_finding_ready(struct pm_finding *f, bool trust, struct err *err) must_check;
 void pm_finding_release(struct pm_finding *f);
 

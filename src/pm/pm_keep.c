@@ -80,7 +80,7 @@ const struct case_kind pm_kind = {
 	.finding_mark = "pm-case",
 };
 
-/* A finding without a cause is of bad lines. */
+/* A finding without a cause is one of bad lines. */
 char *pm_case_cluster(const struct pm_case *c)
 {
 	const char *cause = c->cause ? c->cause : "media";

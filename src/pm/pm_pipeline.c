@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_pipeline.c - records the program, verifies what it left, searches its crash states, and keeps
- * what was found.
+ * pm_pipeline.c - records the program, verifies its file, searches its crash states, and keeps the
+ * findings.
  */
 #include "pm/pm_pipeline.h"
 
@@ -28,10 +28,10 @@ struct pm_whole {
 	struct pm_run run;
 	struct pm_counts counts;
 	bool loaded, made;
-	struct pm_reasons told; /* why states fail that were told as they came */
-	uint64_t first; /* number of the findings of this process; before are those of others */
-	uint64_t early; /* the one after those that were kept before all were known */
-	uint64_t to;	/* number of the first in the end */
+	struct pm_reasons told; /* reasons of failures that were reported at once */
+	uint64_t first; /* number of the first finding of this process; earlier ones are others' */
+	uint64_t early; /* the number after the findings that were kept early */
+	uint64_t to;	/* number of the first final finding */
 	struct case_keeper keeper;
 	struct answers *answers;
 };
@@ -41,7 +41,7 @@ static bool recovers(const struct pm_whole *p)
 	return p->o->plan.crash & PM_CRASH_RECOVERY;
 }
 
-/* Keeps a failure that was told, so that it can be replayed whatever happens later. */
+/* Keeps a failure that was reported, so that it can be replayed even if the run is killed. */
 static void keep_early(struct pm_whole *p, const struct pm_failure *f)
 {
 	struct err err = ERR_INIT;
@@ -52,7 +52,7 @@ static void keep_early(struct pm_whole *p, const struct pm_failure *f)
 	pm_failure_case(&p->run, f, &c);
 	p->out->kept = true;
 	int rc = case_keep(&p->keeper, p->run.n_nested, p->early, &c, &err);
-	/* The end may do better. */
+	/* The failure may still be kept at the end. */
 	if (rc)
 		log_warn("a failure is not kept yet: %s", err.msg);
 	else
@@ -60,7 +60,7 @@ static void keep_early(struct pm_whole *p, const struct pm_failure *f)
 	case_finding_release(&pm_kind, &c);
 }
 
-/* A failure is told when it is first seen; which failures are one finding is known in the end. */
+/* Reports and keeps a failure with a new reason; final findings are made at the end. */
 static void on_failed(void *ctx, const struct pm_failure *f)
 {
 	struct pm_whole *p = ctx;
@@ -89,7 +89,7 @@ static int load(struct pm_whole *p, struct err *err)
 	return rc;
 }
 
-/* 0: there is none. */
+/* Returns the inode number of a file; 0 if there is none. */
 static uint64_t number_of(const char *path)
 {
 	struct stat st;
@@ -147,11 +147,11 @@ static int verify_end(struct pm_whole *p, struct err *err)
 	return rc;
 }
 
-/* ---- what was found ---- */
+/* ---- findings ---- */
 
 /*
- * Findings whose numbers begin after those that were kept early take the place of these, and of
- * those of earlier processes. If this one ended early, theirs stay.
+ * Replaces the findings that were kept early, and those of earlier processes, by the final ones,
+ * whose numbers begin after them. If this process ended early, those of earlier ones stay.
  */
 static int replace_early(struct pm_whole *p, size_t n, struct err *err)
 {
@@ -163,7 +163,7 @@ static int replace_early(struct pm_whole *p, size_t n, struct err *err)
 	return rc ? rc : case_remove_from(p->out->dir, p->to + n, err);
 }
 
-/* After an error, the other cases are kept all the same, and so is what was kept early. */
+/* Keeps the cases. If one cannot be kept, the others are, and those kept early stay. */
 static int save_cases(struct pm_whole *p, const struct pm_cases *cases, struct err *err)
 {
 	size_t n = min(cases->n, (size_t)KEEP_MAX);
@@ -178,7 +178,7 @@ static int save_cases(struct pm_whole *p, const struct pm_cases *cases, struct e
 	return rc ? rc : replace_early(p, n, err);
 }
 
-/* Cases that a rule names are counted apart, and are no findings. */
+/* Removes cases that a rule names; these are counted apart. */
 static int leave_out_known(struct pm_whole *p, struct pm_cases *cases, struct err *err)
 {
 	struct suppress known = { 0 };
@@ -225,7 +225,7 @@ static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct e
 	return rc;
 }
 
-/* More than can be counted is as much as can be. */
+/* Converts a number, which may be too large: then to the largest. */
 static uint64_t saturated(double n)
 {
 	return n < 18446744073709551615.0 ? (uint64_t)n : UINT64_MAX;
@@ -290,14 +290,14 @@ static void recover_again(struct pm_whole *p, const struct pm_search_opts *searc
 	struct pm_search_opts all = *search;
 	struct pm_recovered r;
 
-	all.reads = NULL; /* the reads of another trace */
+	all.reads = NULL; /* the reads belong to another trace */
 	all.changes = false;
 	o.search = &all;
 	found->stopped |= *p->o->stop;
 	if (!recovers(p) || *p->o->stop)
 		return;
 	struct err why = ERR_INIT;
-	/* The findings made before are told all the same. */
+	/* Earlier findings are reported even if this fails. */
 	if (pm_recoveries(&o, found, &r, &why))
 		add_error(found, 1, why.msg);
 	found->stopped |= *p->o->stop;
@@ -310,7 +310,7 @@ static void recover_again(struct pm_whole *p, const struct pm_search_opts *searc
 	p->out->recovery_left_out = r.left_out;
 }
 
-/* A search that checked nothing must not look like one that found nothing. */
+/* Makes it an error if no state was checked, which must not look like no finding. */
 static void check_tried(struct pm_whole *p)
 {
 	p->out->untried = !p->out->summary.checked && !p->out->summary.findings &&
@@ -356,7 +356,7 @@ static int explore(struct pm_whole *p, struct err *err)
 	return rc;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole pipeline ---- */
 
 static int use_dir(struct pm_whole *p, const char *dir, struct err *err)
 {
@@ -379,7 +379,7 @@ static int make_run(struct pm_whole *p, struct err *err)
 	return use_dir(p, dir, err);
 }
 
-/* Removes the directory of a run in which nothing was recorded. */
+/* Removes the run: nothing of a run that failed before its search is worth keeping. */
 static void discard(const struct pm_whole *p)
 {
 	auto_fd dir = open(p->out->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -413,7 +413,7 @@ static int begin(struct pm_whole *p, struct err *err)
 	return rc ? rc : verify_end(p, err);
 }
 
-/* Options must say the same as the plan of the run, which holds from now on. */
+/* Checks that the options agree with the plan of the run, and takes that plan. */
 static int take_plan(struct pm_whole *p, struct err *err)
 {
 	struct pm_plan *plan = &p->o->plan;
@@ -426,7 +426,7 @@ static int take_plan(struct pm_whole *p, struct err *err)
 	return rc ? rc : case_trust_run(&pm_kind, p->out->dir, plan, p->o->trust, &plan->ours, err);
 }
 
-/* A run that was interrupted, as it was when it had been recorded. */
+/* Resumes an interrupted run, as it was recorded. */
 static int go_on(struct pm_whole *p, struct err *err)
 {
 	auto_words findings = { 0 };
@@ -452,11 +452,11 @@ static int go_on(struct pm_whole *p, struct err *err)
 		rc = pm_file_place(p->o->plan.file, &p->made, err);
 	if (rc)
 		return rc;
-	/* Another file may be there by now; and a stranger names none to remove. */
+	/* The file may be another one by now; and another user's plan must not have it removed. */
 	p->made |= !p->o->trust && p->o->plan.made && p->o->plan.made == number_of(p->o->plan.file);
 	for (size_t i = 0; i < p->run.trace.events.n; i++)
 		pm_count(&p->counts, &p->run.trace.events.v[i]);
-	setenv("PMEM_IS_PMEM_FORCE", "1", 0); /* for checks, as when it was recorded */
+	setenv("PMEM_IS_PMEM_FORCE", "1", 0); /* for checks, as during the recording */
 	p->first = p->early = case_next_number(&findings);
 	p->out->kept = findings.n;
 	return verify_end(p, err);
@@ -468,7 +468,7 @@ static int run_all(struct pm_whole *p, struct err *err)
 
 	if (!rc && !p->answers)
 		rc = answers_open(p->out->dir, &p->answers, err);
-	p->run.answers = p->answers; /* from now on: the first check is asked for anew */
+	p->run.answers = p->answers; /* only now: the first check is always run */
 	p->keeper = (struct case_keeper){ .kind = &pm_kind, .run = p->out->dir };
 	if (!rc)
 		rc = explore(p, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_record.c - runs the program under the tracer, in a child, and makes base image and trace of
- * the stream.
+ * pm_record.c - runs the program under the tracer, in a child, and makes the base image and the
+ * trace from the stream.
  */
 #include "pm/pm_record.h"
 
@@ -19,9 +19,9 @@
 #include "pm/where.h"
 #include "sandbox/in_child.h"
 
-/* ---- how the program ended ---- */
+/* ---- the end of the program ---- */
 
-/* The last lines of what it said. */
+/* Adds the last lines of the program's output. */
 static void add_tail(struct strbuf *sb, const struct strbuf *said)
 {
 	size_t from = said->len > 300 ? said->len - 300 : 0;
@@ -55,13 +55,13 @@ static int check_end(const struct pm_record_opts *o, const struct proc_result *r
 	return 0;
 }
 
-/* ---- what it did ---- */
+/* ---- the recording ---- */
 
 struct pm_session {
 	const struct pm_record_opts *o;
 	bool exists;
 	struct image base;
-	struct pool_worker *w; /* told of each step */
+	struct pool_worker *w; /* gets each step */
 };
 
 struct pm_recorded {
@@ -93,7 +93,7 @@ static int read_trace(const struct pm_record_opts *o, const struct traced *x, st
 	return 0;
 }
 
-/* The file may have grown since; what is new was zero. */
+/* Makes the base as large as the file now is; the new part was zeros. */
 static void fit_base(struct pm_session *s, uint64_t size)
 {
 	struct image grown;
@@ -116,7 +116,7 @@ static void fit_base(struct pm_session *s, uint64_t size)
 	s->base = grown;
 }
 
-/* Each step is a sign of life: a large trace takes long to read, to compare and to write. */
+/* Reports a step, as a sign of life: a large trace takes long to read, compare and write. */
 static void at(const struct pm_session *s, const char *what)
 {
 	pool_at(s->w, 0, "%s", what);
@@ -153,13 +153,13 @@ static int keep(struct pm_session *s, struct trace *t, uint64_t stores, const ch
 	return rc;
 }
 
-/* Appends the events of a recovery, behind the marks that had been passed; drops its own marks. */
+/* Puts the marks before the crash in front of the trace of a recovery, without its own marks. */
 static void put_behind(const struct pm_record_opts *o, const struct trace *did, struct trace *out)
 {
 	for (uint64_t i = 0; i < o->outer_point; i++) {
 		struct event ev = o->outer->events.v[i];
 
-		ev.stack = 0; /* a stack of another trace */
+		ev.stack = 0; /* the stack belongs to another trace */
 		ev.pc = 0;
 		if (pm_is_mark(&ev))
 			trace_append(out, &ev);
@@ -187,7 +187,7 @@ static int keep_recovery(struct pm_session *s, const struct trace *did, const ch
 	return keep(s, &t, 1, maps, err);
 }
 
-/* Tells a recovery, if it asks, what a check is told. */
+/* Gives a recovery the marks before the crash, as a check gets them. */
 static int tell_marks(const struct pm_record_opts *o, const struct pm_file *f, struct err *err)
 {
 	auto_free char *path = xasprintf("%s/acked", pm_file_notes(f));
@@ -272,8 +272,7 @@ int pm_record(const struct pm_record_opts *o, struct pm_counts *counts, bool *ma
 				  .stop = o->stop };
 	int rc = look(&s, made, err);
 
-	/* Libraries ask whether the file is on persistent memory: as long as they are watched,
-	 * it is. */
+	/* Libraries ask whether the file is on persistent memory: a traced file is. */
 	setenv("PMEM_IS_PMEM_FORCE", "1", 0);
 	if (!rc)
 		rc = in_child(&child, err);

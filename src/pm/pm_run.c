@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_run.c - loads a recorded run, and makes its crash points and its images. */
+/* pm_run.c - loads a recorded run, and makes its crash points and images. */
 #include "pm/pm_run.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "pm/cause.h"
 #include "search/pm_model.h"
 
-/* Fails if there is no such model, or it is none of persistent memory. */
+/* Fails if there is no such model, or if it is not one of persistent memory. */
 static int pm_model_check(const char *name, struct err *err)
 {
 	const struct model_ops *model = model_known(name, err);
@@ -83,7 +83,7 @@ struct crash_opts pm_run_crash(const struct pm_run *r)
 	o.model_ctx = &r->model;
 	o.base = &r->base;
 	o.layers = CRASH_WITH_WHOLE;
-	/* A processor writes 8 bytes as one, and no copy. */
+	/* A processor writes 8 bytes as one, but not a copy. */
 	if (!r->plan.split)
 		o.layers |= CRASH_WITH_TEARS | CRASH_WITH_PARTS;
 	o.tear_unit = PM_LINE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_run.h - a run of a program on persistent memory, as it was recorded: what was there before,
- * its trace, and what crash states are made of it.
+ * pm_run.h - a recorded run of a program on persistent memory: the content before, the trace, and
+ * how crash states are made of these.
  */
 #ifndef PM_PM_RUN_H
 #define PM_PM_RUN_H
@@ -15,13 +15,13 @@
 #include "pm/where.h"
 
 struct pm_run {
-	/* For a recovery (recovery.h): the state of the whole run that it began with. */
+	/* A recovery (recovery.h): the state of the whole run that it began with. */
 	struct {
 		char *state;
 		uint64_t point;
 	} outer;
-	const volatile sig_atomic_t *stop; /* for pm_search_one(); NULL: nothing stops it */
-	struct answers *answers;	   /* answers of checks of its states; or NULL */
+	const volatile sig_atomic_t *stop; /* for pm_search_one(); may be NULL */
+	struct answers *answers;	   /* answers of checks of its states; may be NULL */
 	struct pm_run *nested;		   /* runs of recoveries */
 	size_t n_nested;
 	char *dir;
@@ -34,18 +34,17 @@ struct pm_run {
 
 int pm_run_load(const char *dir, struct pm_run *out, struct err *err) must_check;
 void pm_run_release(struct pm_run *r);
-/* Where it crashes; to be released. */
+/* Lists its crash points; to be released. */
 void pm_run_points(const struct pm_run *r, struct crash_points *out);
-/* How its crash states are enumerated; without points. */
+/* Returns how its crash states are enumerated, without the points. */
 struct crash_opts pm_run_crash(const struct pm_run *r);
-/* Copies that are taken as one, and cut at few places only. */
+/* Counts the copies that are taken as one, and cut at a few places only. */
 uint64_t pm_run_copies(const struct pm_run *r);
 
-/* The last of some points before this one; 0: there is none. Stores made since then were on their
- * way. */
+/* Returns the last of some points before this one, or 0. Stores since that point are in flight. */
 uint64_t pm_point_before(const struct crash_points *points, uint64_t point);
 
-/* "begin 3", "end 3", a text: the marks before a point, a line each. */
+/* Adds the marks before a point, one per line: "begin 3", "end 3", a text. */
 void pm_marks(const struct trace *t, uint64_t point, struct strbuf *out);
 
 #endif

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * pm_search.c - the parent of the workers that check states: groups what they find.
- *
- * W1: the first failure for each reason is kept, however many there are.
- */
+/* pm_search.c - starts the workers that check states, and groups their failures. */
 #include "pm/pm_search.h"
 
 #include <inttypes.h>
@@ -37,6 +33,7 @@ void pm_found_release(struct pm_found *f)
 
 bool pm_found_add(struct pm_found *found, const struct pm_run *r, struct pm_failure *f)
 {
+	/* The first failure for a reason is kept even if thousands came before it. */
 	bool first = pm_reasons_add(&found->reasons, r, f);
 
 	if (first || found->failures.n < FAILURES_MAX) {
@@ -50,7 +47,7 @@ bool pm_found_add(struct pm_found *found, const struct pm_run *r, struct pm_fail
 	return first;
 }
 
-/* ---- what workers tell ---- */
+/* ---- messages of workers ---- */
 
 struct pm_search {
 	const struct pm_search_opts *o;
@@ -173,7 +170,7 @@ static void add_up(struct pm_search *x)
 		f->resized += m->resized;
 		f->media_left_out += m->media_left_out;
 		f->stopped |= m->stopped;
-		/* All go through the same; the budget is known to be used up after the last. */
+		/* All workers go through the same states; the last of them uses up the budget. */
 		bool budget_hit = f->stats.budget_hit || m->stats.budget_hit;
 		if (m->stats.tried > f->stats.tried)
 			f->stats = m->stats;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reads.c - finds out which lines recovery and check read, from a trace of their loads. */
+/* reads.c - finds the lines that recovery and check read, from a trace of their loads. */
 #include "pm/reads.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum {
 	TRACED_MAX = 1024, /* a run in an emulator takes a good part of a second */
-	VARY_MIN = 4,	   /* with fewer pieces there is less to gain than that costs */
+	VARY_MIN = 4,	   /* for fewer pieces the gain is less than this costs */
 };
 
 /* ---- one state ---- */
@@ -26,7 +26,7 @@ struct reads_watcher {
 	int notify;
 };
 
-/* Whether a system call has read the file since the last call of this function. */
+/* True if a system call has read the file since the last call of this function. */
 static bool was_read(int notify)
 {
 	char events[4096];
@@ -50,13 +50,13 @@ static int trace_command(struct reads_watcher *w, const char *command, struct re
 		rc = tracer_run(w->tracer, w->run->plan.file, (const char *const *)argv.v,
 				w->run->plan.timeout_ms, &x, err);
 	(void)reap_below();
-	/* One that fails, or is killed, read what it read; but that is not known to the end. */
+	/* After a failure or a kill, some reads may be missing. */
 	if (!rc &&
 	    (x.end.signal || x.end.timed_out || pm_stream_read(x.stream, x.len, &t, NULL, NULL)))
 		s->whole = true;
 	else if (!rc)
 		reads_learn(s, &t, PM_LINE, true);
-	/* Not mapped, as far as the tracer knows: another program looks at it. */
+	/* The tracer saw no mapping of the file: another program looks at it. */
 	s->whole |= !rc && !t.info.size;
 	traced_release(&x);
 	return rc;
@@ -93,9 +93,9 @@ static int watcher_init(struct reads_watcher *w, struct err *err)
 	return 0;
 }
 
-/* ---- all of them ---- */
+/* ---- all states ---- */
 
-/* The message of a worker about a state; behind it come the lines, as spans. */
+/* The head of a worker's message about a state; the lines follow as spans. */
 struct head {
 	struct hash128 image;
 	uint64_t n;
@@ -116,7 +116,7 @@ static void tell(struct share *share, uint64_t next, const struct reads_of *s,
 	share_tell(share, next, text.buf, text.len);
 }
 
-/* The states where everything survives; those that the enumerator gives to this share. */
+/* Finds the states where everything survives that belong to this share. */
 static int find_mine(struct reads_watcher *w, struct share *share, struct err *err)
 {
 	struct crash_opts opts = pm_run_crash(w->run);
@@ -190,7 +190,7 @@ static int on_told(void *ctx, unsigned share, const void *data, size_t len)
 	return 0;
 }
 
-/* All is varied at a state that was not traced: nothing is left out there. */
+/* For a state that was not traced, all pieces vary: none are left out. */
 static void on_lost(void *ctx, unsigned share, bool whole, const char *words)
 {
 	struct reads_search *x = ctx;

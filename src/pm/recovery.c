@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recovery.c - chooses states whose recovery is traced, and searches the crashes of each of those.
+ * recovery.c - chooses states whose recovery is traced, and searches the crashes of each.
  */
 #include "pm/recovery.h"
 
@@ -15,7 +15,7 @@ struct recovery {
 	struct pm_recovered *out;
 	struct words argv;
 	struct nested nested;
-	uint64_t point; /* of the state whose recovery is recorded */
+	uint64_t point; /* of the state whose recovery is being recorded */
 };
 
 static bool stopped(struct recovery *x)
@@ -26,7 +26,7 @@ static bool stopped(struct recovery *x)
 	return x->found->stopped || (o->stop && *o->stop);
 }
 
-/* The hash of what a recovery did to the memory, in its order. */
+/* Hashes the stores, flushes and fences of a recovery, in their order. */
 static struct hash128 hash_of(const struct trace *t)
 {
 	struct hash128 all = { 0, 0 };
@@ -43,7 +43,7 @@ static struct hash128 hash_of(const struct trace *t)
 	return all;
 }
 
-/* How many events stand before what recovery did. */
+/* Counts the events before the recovery's own. */
 static uint64_t marks_before(const struct trace *t, uint64_t point)
 {
 	uint64_t n = 0;
@@ -116,7 +116,7 @@ static int adopt(void *ctx, const char *state, const char *dir, uint64_t budget,
 
 static const struct nested_ops nested_ops = { .record = record, .adopt = adopt };
 
-/* Crash states of one recovery; what they show is told as states of the whole run. */
+/* Searches the crash states of one recovery; failures are reported as states of the whole run. */
 static int search_one(struct recovery *x, size_t number, struct err *err)
 {
 	struct pm_search_opts o = *x->o->search;
@@ -146,7 +146,7 @@ static int search_one(struct recovery *x, size_t number, struct err *err)
 	return rc;
 }
 
-/* States that recovery changes, each in another way; if there are too many, some of them. */
+/* Traces recovery on the chosen states, one of each way, and searches its crashes. */
 static int choose(struct recovery *x, struct err *err)
 {
 	struct second_ways *ways = &x->found->changes;
@@ -160,7 +160,7 @@ static int choose(struct recovery *x, struct err *err)
 		x->out->different += rc > 0;
 		if (rc > 0)
 			rc = search_one(x, x->o->run->n_nested - 1, err);
-		/* The number of a run is that of its directory. */
+		/* The number of a run must be that of its directory. */
 		else if (!rc && x->nested.left)
 			rc = err_set(err, x->nested.why.code, "%s", x->nested.why.msg);
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shares.c - divides steps among the workers of a pool, and hands over what a dead one left.
+ * shares.c - divides steps among the workers of a pool, and replaces workers that died.
  *
- * H1: a unit of the pool is a share. Each message says from which step on the share is to be done;
- *     that never goes back.
+ * H1: a unit of the pool is a share. Each message tells the step from which on the rest of the
+ *     share is to be done; that step never decreases.
  */
 #include "pm/shares.h"
 
@@ -12,11 +12,11 @@
 struct shares_run {
 	const struct shares *o;
 	struct pool *pool;
-	unsigned given; /* shares */
+	unsigned given; /* shares given to workers */
 	int rc;
 	struct {
 		uint64_t from;
-		unsigned lost; /* steps in a row */
+		unsigned lost; /* steps given up in a row */
 	} share[POOL_JOBS_MAX];
 };
 
@@ -34,7 +34,7 @@ void share_tell(struct share *s, uint64_t next, const void *data, size_t len)
 	pool_tell(s->w, s->number, text.buf, text.len);
 }
 
-/* This copy of the parent has what is known of one share, so each share is done by a new copy. */
+/* Does one share: this copy of the parent knows its progress, so each share needs a new copy. */
 static int work(void *ctx, struct pool_worker *w)
 {
 	const struct shares_run *r = ctx;
@@ -91,7 +91,7 @@ static enum pool_then ended(void *ctx, const struct pool_end *e)
 		log_warn("%s; another one goes on", strbuf_str(&words));
 		return POOL_AGAIN;
 	}
-	/* Without a step, it is not known where to go on. */
+	/* Without a step, the place to go on is unknown. */
 	bool whole = e->step == POOL_NONE || ++r->share[e->unit].lost >= SHARES_LOST_MAX;
 	if (!whole)
 		r->share[e->unit].from = e->step + 1;

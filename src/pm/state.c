@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * state.c - builds one crash state with its media fault, checks it again, and leaves out what is
- * not needed.
+ * state.c - builds one crash state with its media fault, checks it again, and makes its losses
+ * fewer.
  */
 #include "pm/state.h"
 
@@ -15,7 +15,7 @@
 
 /* ---- building ---- */
 
-/* The run whose trace the state is of: this one, or one of its recoveries. */
+/* Finds the run of the state's trace: this one, or one of its recoveries. */
 static int find_run(const struct pm_run *r, const char **id, struct pm_state *out, struct err *err)
 {
 	const char *whole = *id;
@@ -83,7 +83,7 @@ bool pm_shows(const struct pm_run *r, const struct pm_case *c, const struct pm_f
 
 /* ---- making it smaller ---- */
 
-/* With what it has besides: it may be one of a recovery, and have a bad line. */
+/* Returns the id, with the recovery and the bad line of the state. */
 static char *set_id(const struct pm_state *s, const struct in_flight *f)
 {
 	struct strbuf id = STRBUF_INIT;
@@ -98,7 +98,7 @@ static char *set_id(const struct pm_state *s, const struct in_flight *f)
 struct state_shrinking {
 	const struct pm_run *run;
 	struct pm_case *c;
-	struct pm_state now; /* the smallest that shows */
+	struct pm_state now; /* the smallest that shows the finding */
 	struct case_shrunk *out;
 };
 
@@ -114,7 +114,7 @@ static int shows_at(struct state_shrinking *x, const char *id, bool *shown, stru
 	return rc;
 }
 
-/* With `at` given back. A set that cannot be, as the store needs another one, is none to try. */
+/* Tries the state without the loss of `at`, if the model allows that: another store may need it. */
 static int try_without(struct state_shrinking *x, struct in_flight *f, size_t at, struct err *err)
 {
 	struct err cannot = ERR_INIT;
@@ -140,7 +140,7 @@ static int try_without(struct state_shrinking *x, struct in_flight *f, size_t at
 	return rc;
 }
 
-/* The words of what is still lost. */
+/* Describes the remaining losses. */
 static void describe(struct state_shrinking *x)
 {
 	auto_strbuf detail = STRBUF_INIT;
@@ -183,7 +183,7 @@ int pm_shrink(const struct pm_run *r, struct pm_case *c, uint64_t max_tries,
 	out->lost_before = x.now.s.lost.n;
 	rc = shows_at(&x, c->state, &shown, err);
 	flight_of(&x.now.s, &flight);
-	/* Stores to a line need those before them, so that the first is given back first. */
+	/* A store needs the earlier ones to its line, so the first is restored first. */
 	for (size_t i = 0; !rc && shown && i < flight.pieces.n && out->tried < max_tries; i++)
 		if (flight.pieces.v[i].lost)
 			rc = try_without(&x, &flight, i, err);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* state.h - one crash state of a run, built and looked at, and made smaller. */
+/* state.h - builds one crash state of a run, checks it, and makes it smaller. */
 #ifndef PM_STATE_H
 #define PM_STATE_H
 
 #include "pm/pm_search.h"
 
-/* A state, with what it is one of. */
+/* A state, with the run that it belongs to. */
 struct pm_state {
-	const struct pm_run *run; /* the trace that the numbers of its events belong to */
-	struct pm_run *nested;	  /* a recovery's, if the state is one of its own */
-	struct crash_state s;	  /* with the bad line in its image, if there is one */
+	const struct pm_run *run; /* the run whose events the state names */
+	struct pm_run *nested;	  /* the loaded recovery, if the state belongs to one */
+	struct crash_state s;	  /* its image has the bad line, if any */
 	char *prefix;		  /* "r3:", or "" */
 	char *fault;		  /* "poison:0x40", or "" */
 };
@@ -19,12 +19,12 @@ int pm_state_load(const struct pm_run *r, const char *id, struct pm_state *out, 
 void pm_state_release(struct pm_state *s);
 
 /*
- * Gives back what was lost, store by store, as long as the finding shows. `c` becomes the smaller
- * one. 1: it does not show any more as it is.
+ * Restores lost stores, one by one, as long as the finding shows. `c` becomes the smaller case.
+ * Returns 1 if the finding does not show any more at all.
  */
 int pm_shrink(const struct pm_run *r, struct pm_case *c, uint64_t max_tries,
 	      struct case_shrunk *out, struct err *err) must_check;
-/* Whether a state that was looked at again shows the finding: of a dump, the same is printed. */
+/* True if a state that was checked again shows the finding; for a dump, by the same output. */
 bool pm_shows(const struct pm_run *r, const struct pm_case *c, const struct pm_failure *f);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* trial.c - puts a state in place, runs the commands on it, and tells what they said. */
+/* trial.c - puts a state in place, runs the commands on it, and reports their end and output. */
 #include "pm/trial.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static int run_command(struct pm_trial *t, const char *command, struct err *err)
 	return check_run(&o, t->point, strbuf_str(&t->marks), t->marks.len, &t->r, err);
 }
 
-/* Recovery is part of the check: if it fails, that is what is told. */
+/* Recovery is part of the check: its failure is the result. */
 static int recover(void *subject, struct err *err)
 {
 	struct pm_trial *t = subject;
@@ -61,12 +61,12 @@ static int check(void *subject, struct err *err)
 	return run_command(t, t->check.command, err);
 }
 
-/* The file stays as it is until the next state is put there, which makes all of it new (T1). */
+/* The file stays as it is until put() makes all of it new for the next state (T1). */
 static const struct subject_ops file_subject = { .put = put, .recover = recover, .check = check };
 
-/* ---- what the commands change ---- */
+/* ---- changes by the commands ---- */
 
-/* Words that are not what they were, wherever the rest comes from. */
+/* Adds the words that changed, with their new values. */
 static int add_changed(void *ctx, uint64_t page, const unsigned char *a, const unsigned char *b)
 {
 	struct pm_trial *t = ctx;
@@ -84,8 +84,8 @@ static int add_changed(void *ctx, uint64_t page, const unsigned char *a, const u
 }
 
 /*
- * Describes what the commands did to the file: this is what they do to recover. The model knows no
- * sizes: a state in which the file has another one cannot be told.
+ * Finds out how the commands changed the file: their way to recover. The model knows no sizes: a
+ * state whose file has another size has no hash.
  */
 static void find_change(struct pm_trial *t)
 {
@@ -107,7 +107,7 @@ struct trial_answer {
 	struct hash128 change;
 };
 
-/* All that the commands are given. */
+/* Hashes all input of the commands. */
 static struct hash128 question_of(const struct pm_trial *t, const char *bad)
 {
 	const struct hash128 parts[] = { image_hash(t->img),
@@ -118,7 +118,7 @@ static struct hash128 question_of(const struct pm_trial *t, const char *bad)
 	return hash_bytes(parts, sizeof(parts));
 }
 
-/* Answers that a busy machine may have caused are asked for again. */
+/* False for answers that a busy machine may have caused: these are not reused. */
 static bool is_worth_keeping(enum check_end end)
 {
 	return end == CHECK_PASSED || end == CHECK_FAILED;
@@ -225,7 +225,7 @@ static int check_one(void *ctx, struct pool_worker *w, void *out, struct err *er
 
 	if (rc)
 		return rc;
-	/* The commands are those of the run, wherever the trace comes from. */
+	/* The commands are those of the run, even for the trace of a recovery. */
 	rc = pm_trial_init(&t, o->run, state.run, err);
 	if (!rc)
 		rc = pm_trial_check(&t, &state.s.image, state.s.point,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* where.c - looks up functions and lines of events, and reads and writes RUN/places. */
+/* where.c - finds functions and lines of events, and reads and writes RUN/places. */
 #include "pm/where.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static uint64_t frame_at(const struct event *ev, uint64_t i)
 	return frame;
 }
 
-/* Each address once. For a caller that of the call, as the return may be on another line. */
+/* Lists each address once. A caller has that of the call: it may return to another line. */
 static void collect(const struct trace *t, struct pcs *out)
 {
 	size_t kept = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * where.h - where in the program a store, flush or fence was made, in words. The words are found
- * when the run is recorded, while the program's files are as they were, and kept as RUN/places: an
- * address and its words a line.
+ * where.h - the places of stores, flushes and fences in the program, in words. The words are found
+ * while the run is recorded, as the program's files may change later, and kept as RUN/places, one
+ * address with its words per line.
  */
 #ifndef PM_WHERE_H
 #define PM_WHERE_H
@@ -17,18 +17,18 @@ struct pm_where {
 		uint64_t pc;
 		char *words;
 	}) places; /* ascending */
-	/* Stores were found later than they were made: a place is where that was. Not kept. */
+	/* Stores were noticed later than made: a place is where they were noticed. Not kept. */
 	bool noticed;
 };
 
-/* `maps`: what the program had mapped (stack/places.h). */
+/* `maps`: the program's mappings (stack/places.h). */
 void pm_where_find(const struct trace *t, const char *maps, struct pm_where *out);
 int pm_where_save(const char *run, const struct pm_where *w, struct err *err) must_check;
-/* A run that has none gives none. */
+/* Loads the places; a run may have none. */
 int pm_where_load(const char *run, struct pm_where *out, struct err *err) must_check;
 void pm_where_release(struct pm_where *w);
 
-/* "log.c:40 in append"; NULL: it is not known. */
+/* Returns "log.c:40 in append"; NULL if unknown. */
 const char *pm_where_of(const struct pm_where *w, uint64_t pc);
 /* Adds "0x4011f0 (log.c:40 in append)". */
 void pm_where_words(const struct pm_where *w, uint64_t pc, struct strbuf *out);
@@ -37,8 +37,8 @@ struct pm_extent;
 struct pm_loss;
 
 /*
- * A line about stores that follow each other: what they are, and where they were made; below it who
- * called, and if `loss` is not NULL, why a crash can lose them. `fate` is a word for the beginning.
+ * Adds a line about stores that follow each other: their addresses and places; below it the callers
+ * and, if `loss` is not NULL, why a crash can lose them. The line begins with `fate`.
  */
 void pm_store_words(const struct trace *t, const struct pm_where *w, const char *fate,
 		    const struct pm_extent *x, const struct pm_loss *loss, struct strbuf *out);

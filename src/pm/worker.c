@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* worker.c - puts each state of its share into the file, and runs recovery and check on it. */
+/* worker.c - puts each state of its share into the file, and runs recovery and check. */
 #include "pm/worker.h"
 
 #include "core/hashset.h"
@@ -8,13 +8,13 @@
 
 enum { SAID_MAX = 4096 };
 
-/* The output of a dump counts as a whole; of a check, the beginning will do. */
+/* Returns how much output to keep: all of a dump, the beginning of a check. */
 static size_t said_max(const struct pm_run *r)
 {
 	return r->plan.dump ? CHECK_OUTPUT_MAX : SAID_MAX;
 }
 
-/* A loss with which states of a point failed, how often, and how many were left out for it. */
+/* A loss that made states of a point fail, with how many failed, and were left out for it. */
 struct reason {
 	uint64_t point;
 	struct pm_key key;
@@ -28,18 +28,18 @@ struct pm_worker {
 	struct pm_trial trial;
 	struct pm_tally tally;
 	/*
-	 * Between two marks a state comes once, with the least that survives; if it is one of
-	 * these, nothing need be lost for it. After another mark, it must be lost.
+	 * Between two marks a state comes once, with the fewest survivors; if it is one of these
+	 * prefixes, it needs no loss. A state after another mark does need the loss.
 	 */
 	struct pm_prefixes prefixes;
 	struct vec_of(struct reason) reasons;
-	struct crash_search search; /* before its first state */
-	struct hashset changes;	    /* told already */
+	struct crash_search search; /* opened, before its first state */
+	struct hashset changes;	    /* already reported */
 	struct bad_lines bad;
-	uint64_t faults; /* of the state at hand, that were come to */
+	uint64_t faults; /* faults of the current state so far */
 };
 
-/* ---- what is told ---- */
+/* ---- messages ---- */
 
 static void tell(struct pm_worker *w, uint64_t next, const struct pm_message *m,
 		 const struct crash_state *s, const char *id, const char *said)
@@ -76,7 +76,7 @@ static void describe_failure(struct pm_worker *w, const struct crash_state *s,
 		m->fault = *fault;
 }
 
-/* A step is done: what came of it, and all counts with it. */
+/* Reports a step with its result and all counts so far. */
 static void tell_step(struct pm_worker *w, uint64_t step, const struct crash_state *s,
 		      const struct media_fault *fault, struct pm_message *m)
 {
@@ -122,7 +122,7 @@ static void describe_change(struct pm_worker *w, struct pm_message *m)
 
 enum { SAMPLE_EVERY = 16 };
 
-/* A state as a failure, as far as its key is concerned. */
+/* Returns the key that the state has if it fails. */
 static struct pm_key key_of_state(struct pm_worker *w, const struct crash_state *s)
 {
 	struct pm_failure f = { .point = s->point, .n_lost = s->gone.n, .lost = s->gone.v };
@@ -153,8 +153,8 @@ static bool is_enough(const struct pm_worker *w, const struct reason *r, uint64_
 }
 
 /*
- * Whether a state would say what is known: it loses all that, at the same point, was enough to
- * fail many times. One of so many is tried all the same.
+ * True if a state would tell nothing new: its loss includes one that failed often enough at the
+ * same point. One in SAMPLE_EVERY such states is tried nevertheless.
  */
 static bool is_known(struct pm_worker *w, const struct crash_state *s)
 {
@@ -178,9 +178,9 @@ static bool is_known(struct pm_worker *w, const struct crash_state *s)
 	return skip;
 }
 
-/* ---- what is checked ---- */
+/* ---- checks ---- */
 
-/* The steps of a state: it, and its faults. */
+/* The step of a state, or of one of its faults. */
 enum { STEP_BITS = 24 };
 
 static uint64_t step_of(uint64_t state, uint64_t fault)
@@ -188,7 +188,7 @@ static uint64_t step_of(uint64_t state, uint64_t fault)
 	return state << STEP_BITS | min(fault, ((uint64_t)1 << STEP_BITS) - 1);
 }
 
-/* Takes what the trial of a state came to; false if it came to nothing, and that was told. */
+/* Counts the result of a trial; false if the state could not be checked, which is reported. */
 static bool count_state(struct pm_worker *w, uint64_t step, int rc, const struct err *err)
 {
 	const struct check_result *r = &w->trial.r;
@@ -202,7 +202,7 @@ static bool count_state(struct pm_worker *w, uint64_t step, int rc, const struct
 	return true;
 }
 
-/* Bad lines of it may be left to do all the same. */
+/* Checks a state. Its bad lines may be left to do even if the state is done. */
 static int do_state(void *ctx, const struct crash_state *s, struct reads_of *unused,
 		    struct err *never)
 {
@@ -212,7 +212,7 @@ static int do_state(void *ctx, const struct crash_state *s, struct reads_of *unu
 	const struct pm_plan *plan = &w->o->run->plan;
 
 	(void)unused;
-	(void)never; /* an error with a state is told, and the search goes on */
+	(void)never; /* an error of a state is reported, and the search goes on */
 	w->faults = 0;
 	if (step < w->share->from)
 		return 0;
@@ -252,7 +252,7 @@ static int do_fault(void *ctx, const struct crash_state *s, const struct image *
 	auto_strbuf words = STRBUF_INIT;
 	struct err err = ERR_INIT;
 
-	(void)unused; /* an error with a state is told, and the search goes on */
+	(void)unused; /* an error of a state is reported, and the search goes on */
 	if (step < w->share->from)
 		return 0;
 	if (is_late(w))
@@ -272,7 +272,7 @@ static int do_fault(void *ctx, const struct crash_state *s, const struct image *
 
 /* ---- the search ---- */
 
-/* Every worker goes through all states, and tries its share of them. */
+/* Decides about a state: every worker goes through all states, and tries its share of them. */
 static enum search_turn turn(void *ctx, uint64_t n, const struct crash_state *s)
 {
 	struct pm_worker *w = ctx;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* app_export.c - a crash state of an application for people who do not have this program. */
+/* app_export.c - exports a crash state of an application for people without this program. */
 #include <errno.h>
 
 #include "report/app_report.h"
@@ -16,12 +16,12 @@ struct exporting {
 	struct vec_of(struct first_name {
 		uint64_t ino;
 		char *path;
-	}) linked; /* files with several names, by the first */
+	}) linked; /* files with several names, by their first name */
 };
 
 /* ---- content ---- */
 
-/* Pages that are all zeros are left out: the file is made long enough at the end. */
+/* Adds the pages of a file except those of zeros; truncate makes the file long enough. */
 static void add_content(struct exporting *x, const struct reffs_inode *inode, uint64_t size)
 {
 	auto_strbuf file = STRBUF_INIT;
@@ -140,7 +140,7 @@ static void add_lines(struct strbuf *out, const struct words *lines, uint64_t n,
 		shell_addf(out, "printf '%%s\\n' %s >>\"$%s\"\n", lines->v[i], file);
 }
 
-/* The script compares the lines of a query as judge.c does. */
+/* Compares the lines of a query as judge.c does. */
 static void add_compare(const struct app_view *v, struct strbuf *out)
 {
 	strbuf_adds(out, "# Each line that was acknowledged must be there.\n"
@@ -243,7 +243,7 @@ static void add_toml(struct strbuf *out, const char *key, const char *value)
 	strbuf_adds(out, "\"\n");
 }
 
-/* LazyFS loses data, never names; and it loses all data that was not synced. */
+/* True if only writes are lost: LazyFS loses all unsynced data, but never names. */
 static bool only_data(const struct app_view *v, const struct app_case *c)
 {
 	for (size_t i = 0; i < c->lost.n; i++) {
@@ -255,7 +255,7 @@ static bool only_data(const struct app_view *v, const struct app_case *c)
 	return c->lost.n > 0;
 }
 
-/* A write survives only if it is synced: the sync that comes after it, or NULL. */
+/* Returns the sync after a write, with which the write survives; NULL if there is none. */
 static const struct posix_call *sync_of(const struct app_view *v, const struct posix_call *write)
 {
 	const struct posix_call *end = v->log->calls.v + v->log->calls.n;
@@ -266,7 +266,7 @@ static const struct posix_call *sync_of(const struct app_view *v, const struct p
 	return NULL;
 }
 
-/* For a fault, any sync of a file is an fsync. */
+/* Returns a call's occurrence as faults count it: every sync of a file counts as an fsync. */
 static uint64_t occurrence_of(const struct app_view *v, const struct posix_call *call)
 {
 	uint64_t n = 1;
@@ -282,7 +282,7 @@ bool app_export_lazyfs(const struct app_view *v, const struct app_case *c, struc
 {
 	const struct posix_call *b = c->after.n ? call_at(v->log, c->after.v[0]) : NULL;
 
-	if (v->outer) /* a fault comes in one run of the program */
+	if (v->outer) /* a fault cannot act in a restart */
 		return false;
 	if (b && posix_op_is_data(b->op))
 		b = sync_of(v, b);

@@ -54,7 +54,7 @@ struct app_view app_view_of(const struct app_view *v, size_t i)
 	return one;
 }
 
-/* For a finding in a restart: tells where the power failed before. */
+/* Adds the first crash, for a finding in a restart. */
 static void add_first_crash(const struct app_view *v, struct strbuf *out)
 {
 	uint64_t point = v->restart->outer_point;
@@ -75,8 +75,8 @@ struct row {
 	uint64_t event;
 	const struct posix_call *call; /* NULL: an acknowledgement */
 	enum request_fate fate;
-	bool gap; /* something before it is not shown */
-	bool cut; /* nothing but this: the power fails here */
+	bool gap; /* events before it are not shown */
+	bool cut; /* only the crash itself: the power fails here */
 };
 
 struct rows vec_of(struct row);
@@ -92,7 +92,7 @@ static enum request_fate fate_of_change(const struct history *h, const struct ap
 	return REQUEST_LOST;
 }
 
-/* An operation may be several changes: the worst counts. */
+/* Returns the worst fate of an operation's changes. */
 static enum request_fate fate_of_event(const struct history *h, const struct app_state *s,
 				       uint64_t event)
 {
@@ -130,7 +130,7 @@ static void all_rows(const struct app_view *v, const struct app_state *s, struct
 	}
 }
 
-/* Those around what was lost, and around the crash. */
+/* Finds the rows around the losses and around the crash. */
 static int find_rows(const struct app_view *v, const struct app_case *c, struct rows *out,
 		     struct err *err)
 {
@@ -179,7 +179,7 @@ static const struct stack_list *stack_of(const struct app_view *v, const struct 
 	return app_words_stack(v->stacks, v->h->trace, r->event);
 }
 
-/* The whole stack is told of what matters, else the place alone. */
+/* True if the whole stack is shown for a row; otherwise only the place. */
 static bool matters(const struct app_case *c, const struct row *r)
 {
 	return r->fate == REQUEST_LOST || r->fate == REQUEST_TORN || r->event + 1 == c->point;
@@ -451,7 +451,7 @@ static void html_row(const struct app_view *v, const struct app_case *c, const s
 	strbuf_adds(out, "</td></tr>\n");
 }
 
-/* The calls of all shown rows, by file. */
+/* Draws the calls of all shown rows, by file. */
 static void html_picture(const struct app_view *v, const struct app_case *c,
 			 const struct rows *rows, struct strbuf *out)
 {

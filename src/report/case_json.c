@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* case_json.c - everything about a case, for programs. The keys are described in outage-report(1).
- */
+/* case_json.c - all facts of a case, for programs. outage-report(1) describes the keys. */
 #include "report/report.h"
 
 static void put_problems(const struct view *v, struct json *j)
@@ -38,7 +37,7 @@ static void put_workload(const struct view *v, struct json *j)
 	json_end(j);
 }
 
-/* Where it was made, and who called, as far as there are names. */
+/* Adds an event's place in the program, and its callers, as far as they have names. */
 static void put_place(const struct view_crash *c, const struct event *ev, struct json *j)
 {
 	json_kv_string(j, "place", view_place(c, ev));
@@ -131,7 +130,7 @@ void report_json_case(const struct view *v, struct json *j)
 	json_end(j);
 }
 
-/* Options by their names, as they are written; then what was done, as numbers. */
+/* Adds options, by name and as written, and then the run's totals. */
 static void put_facts(const struct run_view *r, struct json *j)
 {
 	const struct run_totals *t = &r->progress.totals;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* case_text.c - a case as a person wants to read it, in a terminal. */
+/* case_text.c - a case as text, for a person at a terminal. */
 #include "report/report.h"
 
 enum { WRITES_SHOWN = 40 };
 
-/* Text from outside must not move the cursor. */
+/* Adds text from outside, escaped: it must not move the cursor. */
 static void add_clean(struct strbuf *out, const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -33,7 +33,7 @@ static void add(struct strbuf *out, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Every line of a text, with blanks in front. */
+/* Adds every line of a text, indented. */
 static void add_indented(struct strbuf *out, const char *text)
 {
 	while (*text) {
@@ -70,7 +70,7 @@ static void add_place(const struct view *v, struct strbuf *out)
 		add(out, "phase    %s\n", v->c.phase);
 }
 
-/* Where that was is in the trace: without it, one of two places. */
+/* Adds the crash. The trace tells its place; without it, there are two possible places. */
 static void add_crash(const struct view *v, struct strbuf *out)
 {
 	if (v->crash.has_state)
@@ -206,7 +206,7 @@ static void add_writes(const struct view *v, struct strbuf *out)
 	add_recovered(second, out);
 }
 
-/* In brackets: it differs, and may. */
+/* Adds an entry; in brackets if it may differ. */
 static void add_entry(struct strbuf *out, char mark, bool allowed, const char *text, size_t len)
 {
 	while (text && len) {
@@ -226,7 +226,7 @@ static bool any_allowed(const struct view_rows *rows)
 	return any_of(i, rows->n, rows->v[i].allowed);
 }
 
-/* The first line is for programs. */
+/* Skips the first line, which is for programs. */
 static const char *skip_header(const struct strbuf *text)
 {
 	const char *s = strbuf_str(text), *end = strchr(s, '\n');
@@ -266,7 +266,7 @@ static void add_trees(const struct view *v, struct strbuf *out)
 	}
 }
 
-/* A store is where the difference lies, so that this comes before what was in flight. */
+/* Adds the diagnosis, before the writes in flight: it names the stores that differ. */
 static void add_diagnosis(const struct view *v, struct strbuf *out)
 {
 	if (!v->diagnosis.len)
@@ -359,7 +359,7 @@ int report_text_run(const struct run_view *r, struct strbuf *out, struct err *er
 	return rc;
 }
 
-/* The target as a pattern that matches it alone, where it can be written as one. */
+/* Adds a pattern that matches only the target, if one can be written. */
 static void add_target(const struct run_view *r, struct strbuf *out)
 {
 	const char *target = r->has_plan  ? r->plan.target
@@ -380,7 +380,7 @@ static void add_rule(const struct run_view *r, const struct run_cluster *c, cons
 	add(&rule, "%s%s @ ", kind, strchr(c->name, ':'));
 	add_target(r, &rule);
 	strbuf_adds(&rule, " # ");
-	/* The same kind may be the first of one cluster and a later one of another. */
+	/* A kind may be the first of one cluster and a later one of another. */
 	if (strstr(strbuf_str(out), rule.buf))
 		return;
 	strbuf_add(out, rule.buf, rule.len);
@@ -390,7 +390,7 @@ static void add_rule(const struct run_view *r, const struct run_cluster *c, cons
 	strbuf_addch(out, '\n');
 }
 
-/* A rule for each kind of problem: only together they hide a finding that has several. */
+/* Adds a rule for each kind of problem: a finding with several kinds needs a rule for each. */
 void report_suppressions(const struct run_view *r, struct strbuf *out)
 {
 	for (size_t i = 0; i < r->clusters.n; i++)

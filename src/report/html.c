@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html.c - one page for a run. A page needs no other file and no script: the browser folds it.
+ * html.c - one page for a run. A page needs no other file and no script: the browser folds its
+ * parts.
  *
  * H1: all text from a file goes through report_html_escape(); no attribute holds any of it.
  */
@@ -96,7 +97,7 @@ void report_html_escape(struct strbuf *out, const char *text, size_t len)
 			strbuf_adds(out, "&#39;");
 			break;
 		default:
-			/* Control characters and what is not ASCII would not survive as text. */
+			/* Control characters and those beyond ASCII are not safe as text. */
 			if ((c >= 0x20 && c < 0x7f) || c == '\n' || c == '\t')
 				strbuf_addch(out, (char)c);
 			else
@@ -107,7 +108,7 @@ void report_html_escape(struct strbuf *out, const char *text, size_t len)
 
 /* ---- a case ---- */
 
-/* Words of programs are long; the consequence is enough for a line. */
+/* Returns a problem's words for one line: those of programs are long, then the consequence. */
 static const char *headline(const struct stored_problem *p)
 {
 	return strlen(p->words) <= HEADLINE ? p->words : finding_kind_words(p->kind);
@@ -207,7 +208,7 @@ static void put_legend(struct strbuf *out)
 		    "class=\"fua\" d=\"M6 1l5 5l-5 5l-5 -5z\"/></svg>FUA</span></div>\n");
 }
 
-/* An empty lane is easily overlooked, and often is the whole story. */
+/* True if a flush came before the crash: the page says if none did, which often is the cause. */
 static bool flushed_before(const struct view_crash *c)
 {
 	for (size_t i = 0; i < c->state.point && i < c->trace.events.n; i++) {
@@ -342,7 +343,7 @@ static void put_case(const struct view *v, struct strbuf *out)
 
 /* ---- the page ---- */
 
-/* "4 more kept, 165 counted only" */
+/* Adds "4 more kept, 165 counted only". */
 static void put_others(const struct run_view *r, const struct run_cluster *c, struct strbuf *out)
 {
 	uint64_t more = c->kept - 1, counted = c->count - c->kept;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* live.c - loads a finding that needs no crash, and decides what an exported program compares. */
+/* live.c - loads a finding without a crash, and decides what an exported program compares. */
 #include "report/live.h"
 
 #include <stdio.h>
@@ -17,8 +17,8 @@ static bool same_but_content(const struct tree *a, const struct tree *b)
 }
 
 /*
- * Bytes say which workload wrote them, and the exported one is not that of the search: the
- * reference makes what is expected, unless the search began in another state.
+ * Makes the expected tree with its content by the reference, unless the search began in another
+ * state: bytes tell which workload wrote them, and the exported one is not that of the search.
  */
 static bool make_whole(const struct view *v, bool no_reflink, struct tree *out)
 {

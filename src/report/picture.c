@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * picture.c - a trace and its crash, drawn: time from left to right, a lane for the operations, one
+ * picture.c - draws a trace and its crash: time from left to right, a lane for the operations, one
  * for flushes, one for the writes.
  *
- * Time is the order of events, not the clock: what matters is what came before what. An operation
- * is at least as wide as its text, so that it can be read.
+ * Time is the order of events, not the clock: only the order matters. An operation is at least as
+ * wide as its text, to be readable.
  */
 #include "report/report.h"
 
@@ -13,7 +13,7 @@ enum {
 	STEP = 13, /* a request */
 	STEP_SMALL = 5,
 	CHAR = 7,
-	TEXT_MAX = 34, /* characters of an operation; fewer until the crash is in sight */
+	TEXT_MAX = 34, /* characters of an operation; reduced until the crash is in sight */
 	TEXT_MIN = 5,
 	WIDTH = 1160,
 	OPS_Y = 22,
@@ -23,25 +23,25 @@ enum {
 	ROW = 13,
 	ROWS_MAX = 16,
 	EVENTS_MAX = 4000,
-	CRASH_TEXT = 166, /* room for what stands at the crash */
+	CRASH_TEXT = 166, /* room for the words at the crash */
 };
 
 struct picture {
 	const struct view_crash *c;
-	const struct workload *workload; /* NULL: it is a recovery */
+	const struct workload *workload; /* NULL: a recovery is drawn */
 	struct strbuf *out;
 	size_t n;     /* events drawn */
-	int *x;	      /* where each begins; one more for the end */
+	int *x;	      /* the place of each event; one more for the end */
 	size_t *done; /* the event that completes each; n: none */
 	int *row;     /* the row of each write */
 	int rows;
 	int width, height;
-	size_t text; /* characters of an operation that are shown */
+	size_t text; /* the number of shown characters of an operation */
 };
 
 /* ---- laying out ---- */
 
-/* Reads are not drawn; a bit of room tells that something happened. */
+/* Returns the room of an event. Reads are not drawn; a small gap stands for them. */
 static int step_of(const struct trace *t, const struct event *ev)
 {
 	switch (ev->kind) {
@@ -58,7 +58,7 @@ static int step_of(const struct trace *t, const struct event *ev)
 	}
 }
 
-/* An operation after the crash needs less room. */
+/* Returns the width of an operation's text; less after the crash. */
 static int text_width(const struct picture *p, size_t begin)
 {
 	uint64_t len = p->c->trace.events.v[begin].len;
@@ -90,14 +90,14 @@ static void place_events(struct picture *p)
 	p->width = at + CRASH_TEXT;
 }
 
-/* The part to be seen without scrolling ends at the crash, or has all if there was none. */
+/* Returns the end of the part that is seen without scrolling: the crash, or the whole picture. */
 static int crash_x(const struct picture *p)
 {
 	return p->c->has_state && p->c->state.point <= p->n ? p->x[p->c->state.point] + CRASH_TEXT
 							    : p->width;
 }
 
-/* A write has a row to itself until it completes; more than there are rows share the last. */
+/* Gives each write a row to itself until it completes; too many writes share the last row. */
 static void place_writes(struct picture *p)
 {
 	int busy_until[ROWS_MAX] = { 0 };
@@ -148,7 +148,7 @@ static void draw_operation(struct picture *p, size_t begin, size_t end)
 	strbuf_adds(p->out, ev->len > len ? "…</text></g>\n" : "</text></g>\n");
 }
 
-/* Recovery has no marks of operations: it is one box. */
+/* Draws one box for recovery, which has no marks of operations. */
 static void draw_recovery(struct picture *p)
 {
 	strbuf_addf(p->out,
@@ -248,7 +248,7 @@ static void draw_crash(struct picture *p)
 	if (!p->c->has_state || p->c->state.point > p->n)
 		return;
 	uint64_t point = p->c->state.point;
-	/* Between two events; after an operation's end at the edge of its box. */
+	/* The line is between two events; after an operation's end at the edge of its box. */
 	int x = p->x[point] - (point && p->x[point] - p->x[point - 1] < 4 ? 1 : 2);
 
 	strbuf_addf(p->out,

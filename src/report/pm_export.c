@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_export.c - a crash state of a program's persistent memory as a script. */
+/* pm_export.c - exports a crash state of a program's persistent memory as a script. */
 #include <errno.h>
 
 #include "report/pm_report.h"
@@ -65,7 +65,7 @@ static void add_marks(const struct pm_state *s, struct strbuf *out)
 	shell_addf(out, "printf '%%s' %s >\"$OUTAGE_MARKS\"\n", strbuf_str(&marks));
 }
 
-/* Adds the last part of the script. With a dump, its output shows what is wrong. */
+/* Adds the commands. A dump shows the problem by its output. */
 static void add_tail(const struct pm_run *r, const struct pm_case *c, const struct pm_state *s,
 		     struct strbuf *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_report.c - a run of outage pm as text, as JSON, and as a page with stores. */
+/* pm_report.c - reports a run of outage pm as text, as JSON, and as a page with stores. */
 #include "report/pm_report.h"
 
 #include "report/report.h"
@@ -50,7 +50,7 @@ static void add_words(const struct pm_run *r, uint64_t event, struct strbuf *wor
 	}
 }
 
-/* Near what was lost, or near the crash; events that are not shown do not count. */
+/* True near a lost store or the crash; events that are not shown do not count. */
 static bool is_near(const struct pm_run *r, const struct crash_state *s, uint64_t event)
 {
 	if (event + BEFORE >= s->point && event < s->point + AFTER)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_report.h - findings of a run of `outage pm`: text, JSON, a page, a script for others. */
+/* pm_report.h - findings of a run of `outage pm`: text, JSON, a page, an exported script. */
 #ifndef REPORT_PM_REPORT_H
 #define REPORT_PM_REPORT_H
 
 #include "pm/state.h"
 
-/* `version` of the program made it; `s` is NULL if the run did not come to its end. */
+/* `version` of the program made the run; `s` is NULL if the run did not end. */
 int pm_report_html(const struct pm_run *r, const char *version, const struct pm_summary *s,
 		   const struct pm_cases *cases, struct strbuf *out, struct err *err) must_check;
 
-/* A script that builds the file as the crash left it, and runs the check if it is asked to. */
+/* Makes a script that builds the file after the crash, and runs the check if asked to. */
 int pm_export_script(const struct pm_run *r, const struct pm_case *c, struct strbuf *out,
 		     struct err *err) must_check;
-/* `s` is NULL if the run did not come to its end. */
+/* `s` is NULL if the run did not end. */
 void pm_report_text(const struct pm_plan *p, const char *version, const struct pm_summary *s,
 		    const struct pm_cases *cases, struct strbuf *out);
 void pm_report_json(const struct pm_plan *p, const char *version, const struct pm_summary *s,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * posix_graph.c - the calls of an application, drawn: a lane for each path, time downwards, a row
+ * posix_graph.c - draws the calls of an application: a lane for each path, time downwards, a row
  * for each run of equal calls. A repetition is drawn once, with a bracket that counts it.
  *
- * Time is the order of the calls, not the clock: what matters is what came before what.
+ * Time is the order of the calls, not the clock: only the order matters.
  *
- * G1: all text from the trace is escaped, and no attribute holds any of it.
- * G2: all that is not drawn is counted, in the picture and for the caller.
+ * G1: all text from the trace is escaped, and no attribute has any of it.
+ * G2: everything that is not drawn is counted, in the picture and for the caller.
  */
 #include <inttypes.h>
 
@@ -23,10 +23,10 @@ enum {
 	ROW = 26,
 	HEAD = 96, /* title, legend */
 	LABEL_H = 44,
-	BAND = 44, /* the labels again */
+	BAND = 44, /* repeats the labels */
 	BAND_ROWS = 40,
 	FOOT = 46,
-	WIDTH_MIN = 900, /* the legend needs it */
+	WIDTH_MIN = 900, /* the width of the legend */
 	LABEL_CHARS = 22,
 	BOX_CHARS = 22,
 };
@@ -56,7 +56,7 @@ static const char style[] =
 	".note path{stroke:#c62828;stroke-width:2}.note text{fill:#c62828}\n";
 
 struct lane {
-	const char *path; /* NULL: all the others */
+	const char *path; /* NULL: all other files */
 	bool is_dir;
 	size_t calls;
 	int first_y, last_y;
@@ -65,7 +65,7 @@ struct lane {
 };
 
 struct row {
-	size_t run, group; /* or, with a note, neither */
+	size_t run, group; /* neither is set in a row with a note */
 	const struct posix_note *note;
 	int y; /* its middle */
 };
@@ -81,7 +81,7 @@ struct graph {
 	struct vec_of(struct lane) lanes;
 	struct posix_graph_cut cut;
 	int width, height, bottom;
-	int *file_lane; /* by file: where it was seen last; -1: nowhere yet */
+	int *file_lane; /* by file: its last lane; -1: none yet */
 };
 
 static const struct posix_call *run_call(const struct graph *g, size_t run)
@@ -89,7 +89,7 @@ static const struct posix_call *run_call(const struct graph *g, size_t run)
 	return &g->log->calls.v[g->sel->v[g->runs.v[run].first]];
 }
 
-/* The calls of one row: those of its run in all repetitions. */
+/* Returns the calls of one row: those of its run in all repetitions. */
 static size_t row_calls(const struct graph *g, const struct row *r, uint64_t *bytes)
 {
 	const struct posix_group *group = &g->groups.v[r->group];
@@ -159,7 +159,7 @@ static bool is_dir(const struct graph *g, uint32_t file)
 	return file != POSIX_NO_FILE && g->log->names.files.v[file].is_dir;
 }
 
-/* Whether it takes something from one path to another. */
+/* True if a call moves or links from one path to another. */
 static bool moves(const struct posix_call *c)
 {
 	return (c->op == POSIX_RENAME || c->op == POSIX_LINK) && c->path && c->path2 &&
@@ -168,7 +168,7 @@ static bool moves(const struct posix_call *c)
 
 DEFINE_ORDER(compare_calls, size_t, order(*b, *a))
 
-/* Paths with the fewest calls share the last lane, which then has all that remains. */
+/* Merges the paths with the fewest calls into the last lane. */
 static void share_lanes(struct graph *g)
 {
 	size_t most = g->o->lanes_max ? g->o->lanes_max : LANES;
@@ -240,7 +240,7 @@ static void reach(struct graph *g, int lane, int y)
 	l->last_y = y;
 }
 
-/* How far down each lane goes, and what it loses. */
+/* Finds the end of each lane, and its lost calls. */
 static void measure_lanes(struct graph *g)
 {
 	vec_each(r, &g->rows) {
@@ -270,7 +270,7 @@ static void add_escaped(struct strbuf *out, const char *text)
 	report_html_escape(out, strbuf_str(&safe), safe.len);
 }
 
-/* A text too long loses its middle: the front names it, the end says what kind it is. */
+/* Adds a text; if it is too long, without its middle: its end tells the kind of file. */
 static void add_short(struct strbuf *out, const char *text, size_t most)
 {
 	auto_strbuf safe = STRBUF_INIT;
@@ -286,7 +286,7 @@ static void add_short(struct strbuf *out, const char *text, size_t most)
 	report_html_escape(out, safe.buf + safe.len - back, back);
 }
 
-/* The name in one line, the directory it is in above it. */
+/* Draws a file's name, with its directory in a line above. */
 static void draw_label(struct graph *g, int i, int y)
 {
 	const struct lane *l = &g->lanes.v[i];
@@ -327,7 +327,7 @@ static void draw_lane(struct graph *g, int i)
 	strbuf_adds(g->out, "</text>\n");
 }
 
-/* Between rows, in a picture that does not fit on a screen. */
+/* Draws the labels again between rows, in a picture that is larger than a screen. */
 static void draw_band(struct graph *g, int y)
 {
 	strbuf_addf(g->out, "<rect class=\"band\" x=\"0\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n",
@@ -349,7 +349,7 @@ static void draw_lanes(struct graph *g)
 		draw_lane(g, i);
 }
 
-/* Whether any call of a row was lost by the crash. */
+/* True if the crash has lost a call of a row. */
 static bool is_dead(const struct graph *g, const struct row *r)
 {
 	const struct posix_run *run = &g->runs.v[r->run];
@@ -380,7 +380,7 @@ static const char *box_class(const struct graph *g, const struct row *r)
 	return posix_op_changes(c->op) ? "name" : "other";
 }
 
-/* Rounded: a box has little room, and the pointer shows all of it. */
+/* Adds a rounded number, as a box has little room; the pointer shows the exact one. */
 static void box_bytes(struct strbuf *sb, uint64_t n)
 {
 	static const char units[] = "KMGTPE";
@@ -396,7 +396,7 @@ static void box_bytes(struct strbuf *sb, uint64_t n)
 	strbuf_addf(sb, v < 10 ? "%.1f %ciB" : "%.0f %ciB", v, *unit);
 }
 
-/* "write x4 16 KiB" */
+/* Makes the text "write x4 16 KiB". */
 static void box_text(const struct graph *g, const struct row *r, bool with_path, struct strbuf *sb)
 {
 	const struct posix_call *c = run_call(g, r->run);
@@ -463,7 +463,7 @@ static void draw_arrow(struct graph *g, const struct posix_call *c, int from, in
 	strbuf_addf(g->out, "<path class=\"head\" d=\"M%d %dl%d -6v12z\"/>\n", x2, y, -side * 9);
 }
 
-/* A directory was renamed above it, or it has several names. */
+/* Draws a line from a file's old lane: a directory was renamed, or the file has several names. */
 static void draw_moved(struct graph *g, const struct posix_call *c, int lane, int y)
 {
 	if (c->file == POSIX_NO_FILE)
@@ -486,7 +486,7 @@ static void draw_box(struct graph *g, const struct row *r, int lane)
 	box_text(g, r, !g->lanes.v[lane].path, &text);
 	strbuf_addf(g->out, "<g class=\"%s\">", box_class(g, r));
 	describe(g, r);
-	if (sync) /* nothing gets past it */
+	if (sync) /* a line that no call crosses */
 		strbuf_addf(g->out, "<path d=\"M%d %dH%d\"/>", LEFT + LANE * lane + 2, r->y,
 			    LEFT + LANE * (lane + 1) - 2);
 	strbuf_addf(g->out,
@@ -557,7 +557,7 @@ static void draw_run(struct graph *g, const struct row *r)
 	draw_box(g, r, lane);
 }
 
-/* Around the rows of what repeats. */
+/* Draws the bracket beside the rows that repeat. */
 static void draw_bracket(struct graph *g, size_t first)
 {
 	const struct posix_group *group = &g->groups.v[g->rows.v[first].group];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * posix_suggest.c - faults that are worth trying, as commands: which write to tear, where to cut
- * the power. Each says why.
+ * posix_suggest.c - suggests faults that are worth trying, as commands: the write to tear, the
+ * place of the power cut. Each suggestion has its reason.
  *
- * The search looks for places in a sequence of calls where an application may count on more than it
- * was promised: data that a rename publishes before it is synced, a sync of one file while older
- * data of another waits, writes of more than a page, several writes with no sync between them, data
- * and names that nothing ever syncs.
+ * The search finds places in a sequence of calls where an application may count on more than POSIX
+ * promises: data that a rename publishes before it is synced, a sync of one file while older data
+ * of another waits, writes of more than a page, several writes without a sync in between, data and
+ * names that are never synced.
  *
- * S1: an occurrence counts what a fault counts: calls of this kind on this path since the mount;
- *     of torn-seq, runs of writes to this path with no sync of it between them.
- * S2: for each kind, each file gives the one case with most at stake; the best of each kind come
+ * S1: an occurrence counts as a fault does: calls of this kind on this path since the mount; for
+ *     torn-seq, runs of writes to this path without a sync of it in between.
+ * S2: for each kind, each file gives its one case with most at stake; the best of each kind come
  *     first, then the second best, and so on.
  */
 #include <inttypes.h>
@@ -31,32 +31,32 @@ enum kind {
 };
 
 enum {
-	PARTS_MAX = 8,	   /* more tell nothing new */
-	OTHERS_SEEN = 256, /* files that are looked at, oldest first, at each sync */
+	PARTS_MAX = 8,	   /* more parts show nothing new */
+	OTHERS_SEEN = 256, /* files tried at each sync, oldest first */
 };
 
 struct candidate {
 	enum kind kind;
-	size_t call;	 /* where the fault strikes */
+	size_t call;	 /* the call at which the fault strikes */
 	uint64_t weight; /* the bytes at stake */
 	uint32_t file;	 /* the file that it is proposed for */
 };
 
-/* The state of a file on the way through the calls. */
+/* The state of a file at a call. */
 struct file_state {
-	uint64_t changes;   /* of its data, that no sync has covered */
-	uint64_t waiting;   /* bytes of them */
+	uint64_t changes;   /* changes of its data that are not synced */
+	uint64_t waiting;   /* their bytes */
 	size_t first;	    /* the call that wrote the oldest of them */
-	const char *path;   /* as it was then */
+	const char *path;   /* the path at that call */
 	uint64_t run_bytes; /* of the writes since the last sync */
-	size_t best[KINDS]; /* of the candidates, counted from 1 */
+	size_t best[KINDS]; /* its best candidates, counted from 1 */
 };
 
 struct sync_search {
 	const struct posix_log *log;
 	bool *selected;
 	struct file_state *files;
-	struct vec_of(uint32_t) dirty; /* files that have something waiting, and perhaps others */
+	struct vec_of(uint32_t) dirty; /* files with unsynced data, and perhaps others */
 	size_t tidied;
 	struct vec_of(struct candidate) found;
 };
@@ -67,7 +67,7 @@ static bool can_be_named(const struct posix_call *c)
 	       !shell_has_control(c->path) && (!c->path2 || !shell_has_control(c->path2));
 }
 
-/* The better one of its kind for this file stays. */
+/* Keeps the better one of two candidates of one kind and file. */
 static void propose(struct sync_search *s, uint32_t file, enum kind kind, size_t call,
 		    uint64_t weight)
 {
@@ -106,7 +106,7 @@ static void see_write(struct sync_search *s, size_t i)
 		propose(s, c->file, NEVER_SYNCED, i, st->waiting);
 }
 
-/* Takes out what waits no more, whenever the list has doubled. */
+/* Removes files without unsynced data, when the list has doubled. */
 static void tidy(struct sync_search *s)
 {
 	size_t kept = 0;
@@ -119,7 +119,7 @@ static void tidy(struct sync_search *s)
 	s->dirty.n = s->tidied = kept;
 }
 
-/* Older data of another file that waits while this one is made durable. */
+/* Proposes older data of another file that waits while this file is made durable. */
 static void see_others(struct sync_search *s, size_t i)
 {
 	const struct posix_call *c = &s->log->calls.v[i];
@@ -184,7 +184,7 @@ static void see(struct sync_search *s, size_t i, size_t last_dirsync)
 
 /* ---- words ---- */
 
-/* KEY=PATH. Stars would make a pattern of it: then it is given as one that has none. */
+/* Adds KEY=PATH; a path with stars is given as a pattern in which these are escaped. */
 static void add_path(struct strbuf *sb, const char *key, const char *path)
 {
 	auto_strbuf word = STRBUF_INIT;
@@ -308,7 +308,7 @@ DEFINE_ORDER(compare_weight, struct candidate,
 
 DEFINE_ORDER(compare_rank, struct posix_suggestion, order(a->rank, b->rank))
 
-/* Whether no other said the same before: of those that are left out, hashes are enough. */
+/* True if the command is new; hashes are enough to know those that are left out. */
 static bool is_new(struct hashset *known, const struct strbuf *command)
 {
 	return hashset_insert(known, hash_bytes(command->buf, command->len));
@@ -317,7 +317,7 @@ static bool is_new(struct hashset *known, const struct strbuf *command)
 static void list_found(struct sync_search *s, size_t limit, struct posix_suggestions *out)
 {
 	auto_hashset known = HASHSET_INIT;
-	unsigned place = 0; /* among those of its kind */
+	unsigned place = 0; /* place among the candidates of its kind */
 
 	vec_sort(&s->found, compare_weight);
 	for (size_t i = 0; i < s->found.n; i++) {
@@ -329,7 +329,7 @@ static void list_found(struct sync_search *s, size_t limit, struct posix_suggest
 		add_command(s, k, &command);
 		if (!is_new(&known, &command))
 			continue;
-		if (place >= limit) { /* past the end in any case */
+		if (place >= limit) { /* beyond the limit in any case */
 			out->left_out++;
 			continue;
 		}

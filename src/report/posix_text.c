@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * posix_text.c - the calls of an application, and runs of them, as lines for people and as JSON.
+ * posix_text.c - the calls of an application, and runs of them, as lines of text and as JSON.
  */
 #include <inttypes.h>
 
@@ -183,7 +183,7 @@ static const struct posix_call *call_of(const struct posix_log *log,
 	return &log->calls.v[sel->v[i]];
 }
 
-/* The numbers of a run in all repetitions of its group. */
+/* The range of run lengths over all repetitions of a group. */
 struct span {
 	size_t least, most;
 	uint64_t bytes;
@@ -203,7 +203,7 @@ static struct span span_of(const struct posix_runs *runs, const struct posix_gro
 	return s;
 }
 
-/* Whether all of a group is about one file; then it is named once. */
+/* Returns the only path of a group, to be named once; NULL if there are several. */
 static const char *only_path(const struct posix_log *log, const struct posix_selection *sel,
 			     const struct posix_runs *runs, const struct posix_group *g)
 {

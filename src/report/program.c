@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * program.c - the workload as a C program of its own, with plain system calls.
+ * program.c - exports the workload as a C program with plain system calls.
  *
  * The program is made of the parts that its operations need, in the order of `parts`, and a main()
  * with one call for each, which ops.def has. In it,
@@ -153,12 +153,12 @@ static void put_string(struct strbuf *out, const char *text)
 		else if (c >= 0x20 && c < 0x7f && c != '?')
 			strbuf_addch(out, (char)c);
 		else
-			strbuf_addf(out, "\\%03o", c); /* three digits: what follows stays apart */
+			strbuf_addf(out, "\\%03o", c); /* three digits: the rest is apart */
 	}
 	strbuf_addch(out, '"');
 }
 
-/* "*" and "/" together would end, or begin, a comment. */
+/* Adds text to a comment: "*" and "/" together would end, or begin, one. */
 static void put_comment(struct strbuf *out, const char *text)
 {
 	for (; *text; text++) {
@@ -341,7 +341,7 @@ static void put_operation(const struct view *v, size_t i, struct strbuf *out)
 		strbuf_adds(out, "\t/* ---- the power fails about here ---- */\n");
 }
 
-/* ---- what is there then ---- */
+/* ---- the final tree ---- */
 
 static const char looking[] =
 	"#define MAYBE __attribute__((unused)) static\n\n"
@@ -382,7 +382,7 @@ static void put_bytes(struct strbuf *out, const unsigned char *data, size_t len)
 	strbuf_addch(out, '"');
 }
 
-/* The value of the attribute that was expected. */
+/* Adds a condition for the expected value of an attribute. */
 static void put_attribute(const struct tree_difference *d, const char *path, struct strbuf *out)
 {
 	const struct tree_xattr *x = NULL;
@@ -407,7 +407,7 @@ static unsigned type_bits(enum tree_type type)
 	return bits[type];
 }
 
-/* A condition that holds if it is as expected; false if there is none that tells. */
+/* Adds a condition that holds for the expected tree; false if there is none. */
 static bool put_difference(const struct live *l, const struct tree_difference *d, const char *path,
 			   const char **what, struct strbuf *out)
 {
@@ -436,7 +436,7 @@ static bool put_difference(const struct live *l, const struct tree_difference *d
 	case TREE_DIFF_NLINK:
 		*what = "its number of links";
 		strbuf_addf(out, "look(%s)->st_nlink == %llu", p, llu(e->nlink));
-		return *d->path; /* how many the root has to begin with, mkfs knows */
+		return *d->path; /* only mkfs knows the number of links that the root begins with */
 	case TREE_DIFF_SIZE:
 		strbuf_addf(out, "look(%s)->st_size == %llu", p, llu(e->size));
 		return true;

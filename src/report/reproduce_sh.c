@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reproduce_sh.c - a shell script for people without this program: it shows the disk as the crash
- * left it, and does with it what run/attempt.c did when the problem was found, in the same order.
+ * reproduce_sh.c - makes a shell script for people without this program: the script shows the disk
+ * after the crash, and does the same as run/attempt.c when the problem was found, in the same
+ * order.
  *
- * The tests and doc/ rely on its exit status: 1 if the problem shows, 0 if it does not, and 2 if
- * that cannot be told, so never 0 for want of a program, a device or a log.
+ * The tests and doc/ rely on the exit status of the script: 1 if the problem shows, 0 if it does
+ * not, and 2 if that is unknown, such as for want of a program, a device or a log.
  */
 #include "report/report.h"
 #include "report/reproduce_sh.h"
 #include "report/shell.h"
 #include "run/attempt.h"
 
-/* The first problem of that kind, or NULL. */
+/* Returns the first problem of that kind, or NULL. */
 static const struct stored_problem *script_first(const struct view *v, enum finding_kind kind)
 {
 	return vec_find(i, &v->c.problems, v->c.problems.v[i].kind == kind);
@@ -83,9 +84,9 @@ static const char unmount[] = "unmount() { # and waits until a server has ended:
 			      "\t! mountpoint -q \"$mnt\"\n"
 			      "}\n\n";
 
-/* ---- commands of the user's ---- */
+/* ---- the user's commands ---- */
 
-/* Told what it was told. */
+/* Puts a function that runs a command of the user with the variables it had. */
 static void put_command(const struct view *v, const char *name, const char *command,
 			const char *streams, struct strbuf *out)
 {
@@ -109,7 +110,7 @@ static void put_command(const struct view *v, const char *name, const char *comm
 static void put_commands(const struct view *v, struct strbuf *out)
 {
 	put_command(v, "dump", v->c.dump, "</dev/null >\"$work/dump\"", out);
-	/* The check reads what the dump printed. */
+	/* The check reads the output of the dump. */
 	put_command(v, "check", v->c.check,
 		    v->c.dump ? "<\"$work/dump\" >>\"$work/said\"" : "</dev/null >>\"$work/said\"",
 		    out);
@@ -124,7 +125,7 @@ static const char fails[] =
 	"\treturn 0\n"
 	"}\n\n";
 
-/* All problems of a kind, with the same status. */
+/* Judges all problems of a kind with one status. */
 static void put_judges(const struct view *v, enum finding_kind kind, const char *indent,
 		       const char *status, struct strbuf *out)
 {
@@ -136,7 +137,7 @@ static void put_judges(const struct view *v, enum finding_kind kind, const char 
 	}
 }
 
-/* Kinds for which the mounted tree, as recovery left it, is enough. */
+/* True for kinds that show in the mounted tree after recovery. */
 static bool is_seen(enum finding_kind kind)
 {
 	switch (kind) {
@@ -163,7 +164,7 @@ static void put_seen(const struct view *v, struct strbuf *out)
 	}
 }
 
-/* The first bytes that are not as expected, for the eye. */
+/* Shows the first bytes that are not as expected. */
 static void put_bytes(const struct view *v, struct strbuf *out)
 {
 	vec_each(d, &v->diff.list) {
@@ -174,9 +175,9 @@ static void put_bytes(const struct view *v, struct strbuf *out)
 	}
 }
 
-/* ---- how it was mounted ---- */
+/* ---- the kind of mount ---- */
 
-/* Only the words of the problem tell that the disk could be mounted, but read-only, or once. */
+/* Returns the problem that begins with `how`: the disk could be mounted, but read-only, or once. */
 static const struct stored_problem *unmountable(const struct view *v, const char *how)
 {
 	vec_each(p, &v->c.problems) {
@@ -186,7 +187,7 @@ static const struct stored_problem *unmountable(const struct view *v, const char
 	return NULL;
 }
 
-/* The disk could not be mounted at all. */
+/* Returns the problem of a disk that could not be mounted at all. */
 static const struct stored_problem *refused(const struct view *v)
 {
 	const struct stored_problem *p = script_first(v, FINDING_UNMOUNTABLE);
@@ -202,7 +203,7 @@ static bool read_only_first(const struct view *v)
 
 /* ---- the steps of run/attempt.c ---- */
 
-/* A bug may show only when what was recovered is used, or a command of the user's was run. */
+/* True if the script uses the file system: a bug may show only then, or in the user's command. */
 static bool is_used(const struct view *v)
 {
 	return script_has(v, FINDING_KERNEL_LOG) || script_has(v, FINDING_UNUSABLE);
@@ -283,7 +284,7 @@ static void put_look(const struct view *v, struct strbuf *out)
 	strbuf_adds(out, "listen\n");
 }
 
-/* The options are those of the mount, as for mount(2): what is not said again might be given up. */
+/* Makes the mount writable, with all options again: mount(2) may drop those that are missing. */
 static void put_make_writable(const struct view *v, struct strbuf *out)
 {
 	const struct stored_problem *not_writable = unmountable(v, ATTEMPT_NOT_WRITABLE);
@@ -322,7 +323,7 @@ static void put_check(const struct view *v, struct strbuf *out)
 	put_judges(v, FINDING_CHECK, "", "\"$checked_badly\"", out);
 }
 
-/* As a user would: it is unmounted, checked, and mounted again. */
+/* Checks the file system as a user would: unmounts, checks, and mounts again. */
 static void put_fsck(const struct view *v, struct strbuf *out)
 {
 	const struct stored_problem *again = unmountable(v, ATTEMPT_NOT_AGAIN);
@@ -376,7 +377,7 @@ static void put_body(const struct view *v, struct strbuf *out)
 	strbuf_adds(out, "finish\n");
 }
 
-/* A command that fails for lack of its program would look like the finding. */
+/* Refuses if programs are missing: a command that fails for that would look like the finding. */
 static void put_files(const struct view *v, struct strbuf *out)
 {
 	strbuf_adds(out, "# Programs that commands had in the guest. What they had elsewhere there "

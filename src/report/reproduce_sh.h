@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reproduce_sh.h - shared by the files that make reproduce.sh; each function appends to `out`. */
+/* reproduce_sh.h - declarations for the files that make reproduce.sh; functions append to `out`. */
 #ifndef REPORT_REPRODUCE_SH_H
 #define REPORT_REPRODUCE_SH_H
 
@@ -9,16 +9,16 @@ bool script_has(const struct view *v, enum finding_kind kind);
 
 /* ---- script_fs.c ---- */
 
-/* Functions new_disk, recover and mount_as, and refusals where none of them could work. */
+/* Puts functions new_disk, recover and mount_as, and refusals if these could not work. */
 void script_fs(const struct view *v, struct strbuf *out);
-/* The function fsck_complains. */
+/* Puts the function fsck_complains. */
 void script_fsck(const struct view *v, struct strbuf *out);
 
 /* ---- script_problem.c ---- */
 
 /*
- * All names of the file that a problem is about: the path, and of a file that is in several places
- * or in none, the others.
+ * All names of a problem's file: its path and, if the file has several places or none, the other
+ * names.
  */
 struct script_names vec_of(char *);
 
@@ -27,11 +27,11 @@ void script_names_release(struct script_names *names);
 #define auto_script_names __attribute__((cleanup(script_names_release))) struct script_names
 
 /*
- * A command that succeeds if the problem shows in what is mounted, fails with 1 if it does not, and
- * with 2 if that cannot be told.
+ * Puts a command that succeeds if the problem shows in the mounted tree, fails with 1 if it does
+ * not, and with 2 if that is unknown.
  */
 void script_condition(const struct view *v, const struct stored_problem *p, struct strbuf *out);
-/* A function that some of these commands call. */
+/* A function that some of these commands use. */
 extern const char script_whole_tree[];
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* script_fs.c - how reproduce.sh recovers, mounts and checks a file system. */
+/* script_fs.c - the part of reproduce.sh that recovers, mounts and checks a file system. */
 #include "report/reproduce_sh.h"
 #include "report/shell.h"
 
-/* A file system that can be mounted from a disk. The commands get the device. */
+/* A file system that is mounted from a disk. The commands get the device as argument. */
 struct script_fs {
 	const char *type;
 	const char *options;
-	const char *recover, *repair; /* the second if the first gives up */
+	const char *recover, *repair; /* `repair` runs if `recover` fails */
 	const char *fsck;
-	const char *ignored; /* a name in its root that is its own */
+	const char *ignored; /* a name in its root that the file system makes itself */
 };
 
 static const struct script_fs file_systems[] = {
@@ -38,7 +38,7 @@ static bool script_is_fuse(const struct view *v)
 	return strncmp(v->c.target, "fuse", 4) == 0;
 }
 
-/* The spec of a FUSE server, with the places filled in by the script. */
+/* Puts the command of a FUSE server, with the places that the script fills in. */
 static void put_server(const char *command, struct strbuf *out)
 {
 	while (*command) {
@@ -51,7 +51,7 @@ static void put_server(const char *command, struct strbuf *out)
 	}
 }
 
-/* A finding from a guest is shown on any kernel that runs the script. */
+/* Returns the target without its guest: any kernel that runs the script shows the finding. */
 static const char *spec_of(const struct view *v)
 {
 	static const char *const kinds[] = { "uml:", "vm:pm:", "vm:" };
@@ -63,7 +63,7 @@ static const char *spec_of(const struct view *v)
 	return spec;
 }
 
-/* "ext4" of "ext4-dax": what was in persistent memory is the same on a disk. */
+/* Returns "ext4" for "ext4-dax": the content of persistent memory is the same on a disk. */
 static char *type_of(const char *spec, bool *dax)
 {
 	static const char suffix[] = "-dax";
@@ -71,7 +71,7 @@ static char *type_of(const char *spec, bool *dax)
 
 	*dax = n > skip && memcmp(spec + n - skip, suffix, skip) == 0;
 	if (n == 4 && memcmp(spec, "nova", n) == 0)
-		return xstrdup("NOVA"); /* so its kernel calls it */
+		return xstrdup("NOVA"); /* the name in its kernel */
 	return xmemdupz(spec, *dax ? n - skip : n);
 }
 
@@ -80,7 +80,7 @@ static void add_option(struct strbuf *list, const char *option)
 	strbuf_addf(list, "%s%s", list->len ? "," : "", option);
 }
 
-/* Only persistent memory can be mapped (DAX): a mount with that option fails on a disk. */
+/* Puts the mount options; those for DAX only for persistent memory: on a disk they fail. */
 static void put_options(const char *spec, const struct script_fs *fs, bool dax, struct strbuf *out)
 {
 	auto_strbuf plain = STRBUF_INIT, pm = STRBUF_INIT;
@@ -118,7 +118,7 @@ static void put_needs_program(const char *command, struct strbuf *out)
 	put_refusal(condition, words, out);
 }
 
-/* Refuses where a mount would fail without a fault of the file system. */
+/* Refuses if a mount would fail without a fault of the file system. */
 static void put_needs(const struct script_fs *fs, const char *type, struct strbuf *out)
 {
 	auto_strbuf known = STRBUF_INIT, quoted = STRBUF_INIT;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* script_problem.c - how reproduce.sh tells whether a problem shows in what is mounted. */
+/* script_problem.c - the part of reproduce.sh that tells whether a problem shows. */
 #include "report/reproduce_sh.h"
 #include "report/shell.h"
 
-/* ---- is it there? ---- */
+/* ---- a path ---- */
 
 void script_names_release(struct script_names *names)
 {
@@ -26,13 +26,13 @@ void script_names(const struct stored_problem *p, struct script_names *out)
 		auto_free char *text = end ? xmemdupz(name, (size_t)(end - name)) : xstrdup(name);
 
 		end = end ? end + strlen(joint) : name + strlen(name);
-		/* Words that are too long are cut, and a name with them. */
+		/* Words that are too long are cut, and so may be a name in them. */
 		if (!streq(text, p->path) && !(!*end && strstr(text, "...")))
 			vec_push(out, steal(text));
 	}
 }
 
-/* Facts of the path tell the problem only if those found and those expected differ. */
+/* Compares the facts of the path, which show the problem only if seen and expected ones differ. */
 static void put_facts(const struct view *v, const char *path, struct strbuf *out)
 {
 	const struct tree_entry *e = tree_find(&v->seen, path), *x = tree_find(&v->expected, path);
@@ -60,7 +60,7 @@ static bool same_listing(const struct view *v, const struct tree *a, const struc
 	return streq(strbuf_str(&x), strbuf_str(&y));
 }
 
-/* Makes the tree as if the operation that was under way had been done; false: not known. */
+/* Makes the tree after the operation that was under way; false if it is unknown. */
 static bool done_wholly(const struct view *v, struct tree *out)
 {
 	static const struct tree_opts all = { .dir_nlink = true };
@@ -79,9 +79,9 @@ static bool done_wholly(const struct view *v, struct tree *out)
 }
 
 /*
- * An operation that was not atomic left something between what was expected, which is the state
- * before it, and the state after it; one that returned, something else than what was expected. With
- * a dump, only its words are known.
+ * Compares the whole tree. After an operation that was not atomic, it is neither the expected tree,
+ * which is the one before it, nor the one after it; after one that returned, it is not the expected
+ * one. Only the words of a dump are known.
  */
 static void put_tree(const struct view *v, enum finding_kind kind, struct strbuf *out)
 {
@@ -119,7 +119,7 @@ const char script_whole_tree[] =
 
 /* ---- times ---- */
 
-/* Where the last ": WHAT is " of the words ends; NULL: it is nowhere. A path may have it, too. */
+/* Returns the end of the last ": WHAT is " of the words, as a path may have it, too; or NULL. */
 static const char *after_last(const char *words, const char *what)
 {
 	const char *last = NULL;
@@ -137,7 +137,7 @@ static void put_number(const char *p, struct strbuf *out)
 	shell_addf(out, " %s", number);
 }
 
-/* "foo: mtime is 1704067201.000000000, was 1100000000.000000000". */
+/* Compares the time in "foo: mtime is 1704067201.000000000, was 1100000000.000000000". */
 static void put_time(const struct stored_problem *p, struct strbuf *out)
 {
 	const char *m = after_last(p->words, ": mtime is "),
@@ -194,7 +194,7 @@ void script_condition(const struct view *v, const struct stored_problem *p, stru
 		put_time(p, out);
 		return;
 	default:
-		/* A tree that does not tell the blocks has none everywhere. */
+		/* A tree without block counts has none in any entry. */
 		if (p->kind == FINDING_BLOCKS && v->seen.lacks & TREE_FIELD_BLOCKS)
 			e = NULL;
 		if (e && shell_value(p->kind, e, &what, &value))
@@ -208,7 +208,7 @@ void script_condition(const struct view *v, const struct stored_problem *p, stru
 	script_names(p, &names);
 	for (size_t i = 0; i < names.n; i++)
 		shell_addf(out, i ? " && %s %s" : "%s %s", word, names.v[i]);
-	/* One of its two places says nothing. */
+	/* One of its two places alone does not show the problem. */
 	if (p->kind == FINDING_BOTH && names.n < 2)
 		strbuf_adds(out, " && (exit 2)");
 }

@@ -103,7 +103,7 @@ void shell_head(struct strbuf *out, bool ours, const char *title, const char *wh
 		    title, what, command);
 }
 
-/* The path a handle was opened with, before operation `i`. */
+/* Returns the path with which a handle was opened, before operation `i`. */
 static const char *handle_path(const struct workload *w, size_t i, const char *name)
 {
 	while (i-- > 0)
@@ -125,7 +125,7 @@ static void put_path(const struct workload *w, size_t i, size_t arg, enum shell_
 	shell_quote(out, path);
 }
 
-/* setfattr decodes what begins with 0x, 0s or a quote: plain words only as they are. */
+/* Puts a value: a plain word as it is, any other in hexadecimal, which setfattr decodes. */
 static void put_value(struct strbuf *out, const char *text)
 {
 	size_t len = strlen(text);
@@ -274,7 +274,7 @@ static const struct falloc_forms {
 	{ FALLOC_FL_COLLAPSE_RANGE, FALLOCATE(" -c"), XFS_IO("fcollapse") },
 	{ FALLOC_FL_INSERT_RANGE, FALLOCATE(" -i"), XFS_IO("finsert") },
 	{ FALLOC_FL_UNSHARE_RANGE, NULL, XFS_IO("funshare") },
-	{ UINT_MAX, NULL, NULL }, /* any other */
+	{ UINT_MAX, NULL, NULL }, /* any other mode */
 };
 
 static const struct falloc_forms *falloc_forms_of(const struct op *op)
@@ -296,10 +296,10 @@ static const char *falloc_xfstests(const struct op *op)
 	return falloc_forms_of(op)->xfstests;
 }
 
-/* Where all members are empty, it cannot be said. */
+/* A form without any member: no command does the same. */
 struct form {
 	const char *text;
-	const char *(*by)(const struct op *op); /* NULL from it: not with these arguments */
+	const char *(*by)(const struct op *op); /* NULL from it: these arguments have none */
 	bool one_call;
 };
 
@@ -380,7 +380,7 @@ void shell_finding(const struct view *v, struct strbuf *out)
 	put_flight(&v->second, " of that recovery", out);
 }
 
-/* ---- what can be seen ---- */
+/* ---- facts of an entry ---- */
 
 bool shell_has_control(const char *path)
 {
@@ -390,7 +390,7 @@ bool shell_has_control(const char *path)
 	return false;
 }
 
-/* The checksum of POSIX cksum: what every system has a command for. */
+/* Returns the POSIX checksum: every system has cksum(1). */
 static uint32_t checksum(const unsigned char *data, size_t len)
 {
 	uint32_t crc = 0;
@@ -416,7 +416,7 @@ bool shell_cksum(const struct tree_entry *e, struct strbuf *out)
 	return true;
 }
 
-/* Attributes that workloads set, as the function `xattrs` prints them. */
+/* Adds the attributes that workloads set, as the function `xattrs` prints them. */
 void shell_xattrs(const struct tree_entry *e, struct strbuf *out)
 {
 	for (size_t i = 0; i < e->n_xattrs; i++) {
@@ -431,7 +431,7 @@ void shell_xattrs(const struct tree_entry *e, struct strbuf *out)
 	}
 }
 
-/* As find(1) prints them. */
+/* The letters that find(1) prints. */
 static const char type_letters[TREE_TYPE_END] = { '?', 'f', 'd', 'l', 'p', 'c', 'b', 's' };
 
 void shell_facts(const struct tree_entry *e, struct strbuf *out)
@@ -513,7 +513,7 @@ void shell_listing(const struct view *v, const struct tree *t, struct strbuf *ou
 		shell_facts(list.v[i], &facts);
 		strbuf_addf(out, "%c %s", view_about(v, list.v[i]->path) ? '*' : ' ',
 			    list.v[i]->path);
-		/* Where a link leads has any byte in it, an end of line too. */
+		/* The target of a link may have any byte, even a newline. */
 		shell_notef(out, ": %s\n", strbuf_str(&facts));
 	}
 }

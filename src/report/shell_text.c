@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shell_text.c - functions of the exported scripts: how they look at a file system, use it, listen
- * to the kernel, and tell what came of it.
+ * shell_text.c - functions of the exported scripts: these look at a file system, use it, listen to
+ * the kernel, and report the result.
  *
- * A function that answers a question returns 0 for yes, 1 for no, and 2 if that cannot be told. So
- * none of those is negated with "!", which would make a yes of the 2.
+ * A function that answers a question returns 0 for yes, 1 for no, and 2 if the answer is unknown.
+ * So these functions are not negated with "!", which would make a yes of the 2.
  */
 #include "check/complaint.h"
 #include "report/shell.h"
@@ -219,7 +219,7 @@ static void put_words(const char *command, const char *const *words, struct strb
 	}
 }
 
-/* A word that is the name of an option, with "s=" behind it, is no complaint. */
+/* Greps for the words of complaints. A word with "s=" behind it is the name of an option. */
 static void put_device_words(struct strbuf *out)
 {
 	strbuf_adds(out, "grep -iE '(");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* view.c - loads a case or a run, and computes what the reports show of it. */
+/* view.c - loads a case or a run, and computes the facts that reports show. */
 #include "report/view.h"
 
 #include <errno.h>
@@ -18,13 +18,13 @@
 static void load_crash(const struct stored_case *of, const char *id, struct view_crash *c,
 		       struct err *err)
 {
-	/* Survival does not depend on the disk's content, so that need not be read. */
+	/* Survival does not depend on the disk's content, so the content is not read. */
 	c->pm = stored_case_pm(of);
 	if (c->has_trace && id)
 		c->has_state = pm_choice_replay(&c->pm, &c->trace, NULL, id, &c->state, err) == 0;
 }
 
-/* A place that is guessed would be a wrong one: what cannot be read is said. */
+/* Loads the crashes. If one cannot be read, the report says so: a guess could be wrong. */
 static void load_crashes(struct view *v)
 {
 	struct err why = ERR_INIT;
@@ -45,7 +45,7 @@ static void release_crash(struct view_crash *c)
 	crash_state_release(&c->state);
 }
 
-/* Reads a tree, and leaves as its text what a person wants to read. */
+/* Reads a tree, and replaces its text by one for a person. */
 static bool load_tree(struct strbuf *text, struct tree *out)
 {
 	static const struct tree_opts shown = { .blocks = false };
@@ -295,8 +295,8 @@ const char *view_problem_reason(const struct stored_problem *p, const char **joi
 /* ---- trees side by side ---- */
 
 /*
- * The stored text has one line an entry, in order, after its first line; lines that begin with a
- * space tell more of the entry above.
+ * Finds the next entry of the stored text, which has one line per entry, in order, after a first
+ * line; lines that begin with a space belong to the entry above.
  */
 static void next_entry(const char **at, const char **line, size_t *len)
 {
@@ -339,7 +339,7 @@ bool view_about(const struct view *v, const char *path)
 	vec_each(p, &v->c.problems) {
 		if (streq(p->path, path) || is_below(path, p->path))
 			return true;
-		/* One file with several names: the words have them all. */
+		/* The words have all names of a file. */
 		if ((p->kind == FINDING_LOST || p->kind == FINDING_BOTH) && *path &&
 		    strstr(p->words, path))
 			return true;
@@ -391,7 +391,7 @@ static void add_to_cluster(struct run_view *r, size_t at)
 	struct run_cluster *c = find_cluster(r, v->cluster);
 
 	if (!c) {
-		/* A workload that is not done, or a case by itself, is not counted yet. */
+		/* A case of an unfinished workload, or a case by itself, is not counted yet. */
 		vec_push(&r->clusters,
 			 (struct run_cluster){ .name = xstrdup(v->cluster),
 					       .words = xstrdup(stored_case_first(&v->c)->words),
@@ -406,7 +406,7 @@ static void add_to_cluster(struct run_view *r, size_t at)
 		c->kinds |= 1U << v->c.problems.v[i].kind;
 }
 
-/* A process at work on a run holds a lock on this file. */
+/* True if a process is at work on the run: it holds a lock on this file. */
 static bool is_locked(const char *run)
 {
 	struct err ignored = ERR_INIT;
@@ -435,7 +435,7 @@ const char *run_view_option(const struct run_view *v, const char *key)
 	return NULL;
 }
 
-/* A finding has no such file; the plan of an exploration is known above (cli/explore_kept.c). */
+/* Loads the plan of a run. A finding has none; cli/explore_kept.c loads that of an exploration. */
 static int load_about(struct run_view *r, struct err *err)
 {
 	if (!below_exists(r->dir, CASE_RUN) || case_is(r->dir, "explore"))
@@ -465,7 +465,7 @@ int run_view_load(const char *dir, struct run_view *out, struct err *err)
 
 	*out = (struct run_view){ .dir = xstrdup(dir), .progress = { .fd = -1 } };
 	int rc = case_version_of(dir, &out->version, err);
-	/* The directory of a case stands for a run that found nothing else; it has no findings. */
+	/* The directory of one case counts as a run with that finding alone. */
 	if (!rc && case_is_one(dir))
 		vec_push(&list, xstrdup(dir));
 	else if (!rc)
@@ -524,7 +524,7 @@ static void put_states(const struct run_view *v, struct strbuf *out)
 		    llu(t->unique_states));
 }
 
-/* Large numbers are estimates; "3.9e+03" would be one of a machine. */
+/* Adds the number of states left out. Large numbers are estimates, and have few digits. */
 static void put_left_out(const struct run_view *v, struct strbuf *out)
 {
 	const struct run_totals *t = &v->progress.totals;

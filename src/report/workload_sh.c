@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workload_sh.c - a shell script that does what the workload did. The script of a finding without a
- * crash tells whether that shows.
+ * workload_sh.c - exports the workload as a shell script. For a finding without a crash, the script
+ * tells whether the problem shows.
  */
 #include "report/live.h"
 #include "report/report.h"
@@ -16,7 +16,7 @@ static const char live_functions[] = "differs() { # WHAT PATH VALUE: it is not a
 				     "\treturn 2\n"
 				     "}\n\n";
 
-/* How `value` of shell_functions calls what a difference is about; NULL if it does not know. */
+/* Gives the name of a difference for `value` of shell_functions, and the expected value, if any. */
 static bool expected_value(const struct tree_difference *d, const char **what, struct strbuf *value)
 {
 	static const enum finding_kind kinds[TREE_DIFF_KIND_END] = {
@@ -30,9 +30,9 @@ static bool expected_value(const struct tree_difference *d, const char **what, s
 	if (d->kind == TREE_DIFF_NLINK) {
 		*what = "links";
 		strbuf_addu(value, d->expected->nlink);
-		return *d->path; /* how many the root has to begin with, mkfs knows */
+		return *d->path; /* only mkfs knows the number of links that the root begins with */
 	}
-	/* The script does not write what the workload wrote: content tells nothing. */
+	/* The script writes other content than the workload: content tells nothing. */
 	return d->expected && kinds[d->kind] &&
 	       shell_value(kinds[d->kind], d->expected, what, value);
 }
@@ -53,7 +53,7 @@ static void put_live_difference(const struct tree_difference *d, struct strbuf *
 	shell_put_judge(out, "$?", d->words);
 }
 
-/* A command tells only whether it succeeded, and many do more than the call in question. */
+/* Judges the last operation. A command tells only its success, and many do more than one call. */
 static void put_live_result(const struct view *v, const struct live *l, struct strbuf *out)
 {
 	if ((l->seen < 0) == (l->expected < 0) || !shell_is_one_call(&vec_last(&v->c.workload.ops)))
@@ -63,7 +63,7 @@ static void put_live_result(const struct view *v, const struct live *l, struct s
 	strbuf_adds(out, "judge $? 'the last operation'\n");
 }
 
-/* Puts problems that neither the last operation nor the directory can tell. */
+/* Puts problems that show neither in the last operation nor in the directory. */
 static void put_live_rest(const struct view *v, const struct live *l, struct strbuf *out)
 {
 	for (size_t i = 0; i < v->c.problems.n; i++)
@@ -81,7 +81,7 @@ static void put_live_end(const struct view *v, const struct live *l, struct strb
 	for (size_t i = 0; i < l->diff.list.n; i++)
 		put_live_difference(&l->diff.list.v[i], out);
 	put_live_rest(v, l, out);
-	/* On another file system, or with other options, it proves nothing that all is well. */
+	/* On another file system, or with other options, success proves nothing. */
 	shell_clean(&target, v->c.target);
 	shell_addf(out,
 		   "printf 'DIR is on %%s; it was found on %%s\\n' \"$(stat -f -c %%T .)\" %s\n"

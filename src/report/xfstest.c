@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * xfstest.c - a test in the form of the xfstests suite.
+ * xfstest.c - exports a test in the form of the xfstests suite.
  *
- * dm-flakey can drop everything after a moment, and that is what the test does at the crash point:
- * states in which writes were reordered need more than it can give, and the test says so.
+ * dm-flakey can drop all writes after a moment, and the test does that at the crash point: states
+ * in which writes were reordered need more, and the test says so.
  *
- * The test does not contain what must be there after the crash: it looks at the files itself, from
- * the operation on that made the promise until the crash, and what it finds after the crash must be
- * one of the things it saw. Where the problem is none of a path, the test does what run/attempt.c
- * does: it uses the file system, runs fsck, listens to the kernel. A test that cannot tell does not
- * pass: it is not run then, in the words of the suite.
+ * The test does not contain the expected content: it looks at the files itself, from the operation
+ * that made the promise until the crash, and what it finds after the crash must be one of the
+ * versions that it saw. If the problem has no path, the test does the same as run/attempt.c: it
+ * uses the file system, runs fsck, listens to the kernel. A test whose result is unknown does not
+ * pass: it is "not run", in the words of the suite.
  */
 #include "report/report.h"
 #include "report/reproduce_sh.h"
 #include "report/shell.h"
 
 static const struct {
-	const char *line; /* that a test must have; NULL: none */
+	const char *line; /* a line that a test must have; NULL: none */
 } needs[OP_COUNT] = {
 #define XFSTESTS(text, ...)				       __VA_ARGS__
 #define XFSTESTS_BY(function, ...)			       __VA_ARGS__
@@ -25,7 +25,7 @@ static const struct {
 #include "workload/ops.def"
 };
 
-/* Each line once, in the order of the operations. */
+/* Puts each required line once, in the order of the operations. */
 static void put_requirements(const struct workload *w, struct strbuf *out)
 {
 	const char *told[OP_COUNT];
@@ -47,8 +47,7 @@ static void put_requirements(const struct workload *w, struct strbuf *out)
 	}
 }
 
-/* The operation from whose end on a problem's files were promised; 0: no promise, so any will do.
- */
+/* Returns the operation after which a problem's files were promised; 0 if there is no promise. */
 static size_t promised_from(const struct stored_problem *p)
 {
 	const char *at = strstr(p->promise, "(operation ");
@@ -57,7 +56,7 @@ static size_t promised_from(const struct stored_problem *p)
 	return at && sscanf(at, "(operation %u)", &n) == 1 ? (size_t)n + 1 : 0;
 }
 
-/* One file with several names must be looked at under all of them at once. */
+/* Puts the paths of a problem: one file with several names must be looked at under all of them. */
 static void put_paths(const struct stored_problem *p, struct strbuf *out)
 {
 	auto_script_names names = { 0 };
@@ -68,7 +67,7 @@ static void put_paths(const struct stored_problem *p, struct strbuf *out)
 			shell_addf(out, " %s", names.v[i]);
 }
 
-/* Whether what can be seen of a path tells it. */
+/* True if the problem shows in the facts of a path. */
 static bool is_shown(const struct stored_problem *p)
 {
 	if (!*p->path || shell_has_control(p->path))
@@ -98,8 +97,8 @@ static bool is_shown(const struct stored_problem *p)
 }
 
 /*
- * Others need a crash within an operation or during recovery, which dm-flakey cannot bring about,
- * or times, or commands of the user's.
+ * True if the test can show the problem. Others need a crash within an operation or during
+ * recovery, which dm-flakey cannot do, or times, or commands of the user.
  */
 static bool is_told(const struct view *v, const struct stored_problem *p)
 {
@@ -115,7 +114,7 @@ static bool is_used(const struct view *v)
 	       script_has(v, FINDING_UNMOUNTABLE);
 }
 
-/* After `done` operations: each problem's files, if they are promised by now. */
+/* Remembers each problem's files after `done` operations, if they are promised by then. */
 static void put_remember(const struct view *v, size_t done, struct strbuf *out)
 {
 	for (size_t i = 0; i < v->c.problems.n; i++) {
@@ -161,7 +160,7 @@ static void put_warning(const struct view *v, struct strbuf *out)
 		"# pass on a kernel that has the bug; crash.img has the state itself.\n");
 }
 
-/* Only what the finding is about: the rest may be lost by right. */
+/* Compares only the files that the finding is about: other files may be lost. */
 static void put_shown(const struct view *v, struct strbuf *test, struct strbuf *golden)
 {
 	for (size_t i = 0; i < v->c.problems.n; i++) {
@@ -222,7 +221,7 @@ static const char functions[] =
 	"\t\tsort -u $tmp.$number\n"
 	"\tfi\n}\n\n";
 
-/* Functions that reproduce.sh has, too, and where they work. */
+/* Puts the functions that reproduce.sh has, too, and the place where they work. */
 static void put_functions(const struct view *v, struct strbuf *out)
 {
 	strbuf_addf(out, "shows=0\nblocks=%s\n",
@@ -246,7 +245,7 @@ static void put_step(const char *condition, const char *good, const char *bad, s
 	strbuf_addf(golden, "%s\n", good);
 }
 
-/* The same steps as in reproduce.sh, in the same order. */
+/* Puts the same steps as in reproduce.sh, in the same order. */
 static void put_steps(const struct view *v, struct strbuf *test, struct strbuf *golden)
 {
 	bool again = script_has(v, FINDING_UNMOUNTABLE), fsck = script_has(v, FINDING_FSCK);
@@ -273,7 +272,7 @@ static void put_steps(const struct view *v, struct strbuf *test, struct strbuf *
 	}
 }
 
-/* To pass would mean that all is well. */
+/* Names problems that the test cannot show: it must not pass then. */
 static void put_untold(const struct view *v, struct strbuf *out)
 {
 	bool any = false;
