@@ -47,11 +47,11 @@ ctl() {
 	cp answers out
 	[ "$(tail -1 answers)" = ok ]
 }
-ended() { ! kill -0 "$server" 2>/dev/null; }
+server_gone() { ! kill -0 "$server" 2>/dev/null; }
 # finish: waits for the end; its exit status is in `status`
 finish() {
 	exec 9>&-
-	soon ended || kill -KILL "$server"
+	soon server_gone || kill -KILL "$server"
 	wait "$server" 2>/dev/null
 	status=$?
 	server=
@@ -62,7 +62,6 @@ stop() {
 	finish
 }
 tree() { timeout 900 "$helpers/forget-probe" tree "$1" >"$2"; }
-same() { diff "$1" "$2" >out 2>err; }
 put() { printf %s "$2" >"mnt/$1"; }
 holds() { [ "$(tr -d '\0' 2>err <"$1")" = "$2" ]; }
 sync_it() { timeout 900 sync "$@"; }

@@ -53,6 +53,16 @@ no_socket() {
 progressed() {
 	soon eval '[ "$(wc -l 2>/dev/null <"'"$1"'/progress" || echo 0)" -ge '"$2"' ] || ! kill -0 "$run" 2>/dev/null'
 }
+# under_way LINES DIR OPTION...: starts a run in the background, and waits until so much of it is done; $run is a
+# timeout(1), $pid the program
+under_way() {
+	timeout --kill-after=5 900 "${program:-$OUTAGE}" test "${@:3}" -o "$2" >out 2>err </dev/null &
+	run=$!
+	progressed "$2" "$1"
+	pid=$(pgrep -P "$run")
+}
+# problem KIND WORDS: a finding has it
+problem() { grep -q "^$1	.*$2" kept/findings/*/problems; }
 # marked: of the processes whose numbers it reads, prints those that this test has started
 marked() {
 	local p

@@ -86,6 +86,22 @@ exits() {
 	run "$@"
 	[ $status -eq "$want" ] || { echo "# status $status, not $want: $*"; return 1; }
 }
+# ended STATUS [PID]: waits for the process, or for $pid; true if it ends with STATUS; how it ends is in `status`
+ended() {
+	wait "${2:-$pid}"
+	status=$?
+	[ -n "${2-}" ] || pid=
+	[ $status -eq "$1" ] || { echo "# status $status, not $1"; return 1; }
+}
+# ended_in PREFIX STATUS: the same of $pid, whose output is in PREFIXout and PREFIXerr
+ended_in() {
+	local right
+	ended "$2"
+	right=$?
+	cp "$1out" "$dir/out"
+	cp "$1err" "$dir/err"
+	return $right
+}
 # outage ARGUMENTS..., status STATUS ARGUMENTS...: the same of the program itself
 outage() { run "$OUTAGE" "$@"; }
 status() { exits "$1" "$OUTAGE" "${@:2}"; }
@@ -115,6 +131,9 @@ one_line() { [ "$(grep -vcE '^outage: (booting|fetching|warning: KVM) ' "$dir/er
 refused_at_all() { status 2 "$@" && [ ! -s "$dir/out" ] && one_line; }
 refused() { refused_at_all "${@:2}" && grep -qF -e "$1" "$dir/err"; }
 refused_like() { refused_at_all "${@:2}" && complains "$1"; }
+
+# same FILE FILE: if they are not, it is said what differs
+same() { cmp -s "$1" "$2" || { diff "$1" "$2" | head -20 | sed 's/^/#   /'; false; }; }
 
 # json CONDITION [FILE]: of what is printed as JSON, d
 json() { python3 -c "import json, sys; d = json.load(open(sys.argv[1])); assert $1, d" "${2:-$dir/out}" 2>>"$dir/err"; }

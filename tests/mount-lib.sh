@@ -30,11 +30,6 @@ foreground() {
 	server=$!
 	soon mounted mnt
 }
-# ended: waits for its end, and has its status
-ended() {
-	wait "$server"
-	status=$?
-}
 # server_of MNT: prints the process that serves it
 server_of() { outage ctl --json "$1" status && json_value 'd["pid"]'; }
 # kill_server MNT ROOT: and waits until whoever takes back what was not durable is done

@@ -17,6 +17,8 @@ pool() {
 	rm -f pool
 	truncate -s 64K pool
 }
+# pm_anew STATUS OPTIONS...: the same, on a new file
+pm_anew() { pool && pm "$@"; }
 # pm_refused PATTERN OPTIONS...: in one line, and nothing is kept
 pm_refused() { pm 2 "${@:2}" && complains "$1" && one_line && test ! -e r; }
 # value KEY: of the last --json

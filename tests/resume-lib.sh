@@ -3,7 +3,11 @@
 # shellcheck disable=SC2154,SC2034 # dir: lib.sh; status: the tests
 # resume-lib.sh - for tests of runs that are interrupted and go on. Sourced after lib.sh.
 #
-# A check that is counted writes a line to `asked`.
+# A check that is counted runs the commands $counts, and is given an hour.
+counts="echo >>'$dir/asked'
+[ ! -e '$dir/slow' ] || . '$dir/slow'"
+# slow_after N COMMAND: all but so many checks run it; so a run goes on for as long as it takes to interrupt it
+slow_after() { echo "[ \$(wc -l <'$dir/asked') -le $1 ] || $2" >slow; }
 pid=
 trap '[ -z "$pid" ] || kill -KILL $pid 2>/dev/null; rm -rf "$dir"' EXIT
 
@@ -14,6 +18,7 @@ forget_asked() { : >asked; }
 interrupted() {
 	local signal=$1 n=$2
 	forget_asked
+	slow_after "$n" "while [ -e '$dir/slow' ]; do sleep 0.02; done"
 	env --default-signal=INT,TERM "${@:3}" >out 2>err </dev/null &
 	pid=$!
 	soon eval "[ \$(asked) -ge $n ] || ! kill -0 $pid 2>/dev/null"
@@ -21,6 +26,16 @@ interrupted() {
 	wait $pid 2>/dev/null
 	status=$?
 	pid=
+	rm slow
+}
+# timed_out COMMAND...: it ends because $seconds are over, in which some checks have been made; for with_time
+timed_out() {
+	rm -rf run
+	forget_asked
+	slow_after 8 "sleep $seconds"
+	timeout 900 "$1" "$2" --time "${seconds}s" "${@:3}" >out 2>err </dev/null
+	rm slow
+	[ "$(asked)" -gt 8 ]
 }
 # unasked RUN COPY: a copy of a run that was killed as soon as it was recorded
 unasked() {

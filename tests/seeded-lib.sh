@@ -101,7 +101,6 @@ run_in() { # DIR FUNCTION FILE: its output, numbers of seconds left out
 }
 run_in ref exercise ref.said
 run_in ref describe ref.tree
-same() { diff "$1" "$2" >out 2>&1; }
 
 # Attributes, mappings and exchanges need more than a shell.
 cat >tool.py <<'PY'

@@ -16,7 +16,7 @@ a_tree() {
 	echo '. "$root/tests/requires.sh"' >>tree/tests/lib.sh
 	printf '%s\n' '# SPDX' 'mounted() { :; }' >tree/tests/mount-lib.sh
 	printf '%s\n' '#!/bin/bash' '. "$(dirname "$0")/lib.sh"' '. "$root/tests/mount-lib.sh"' 'own() { :; }' >tree/tests/t0001-a.sh
-	printf '%s\n' '#!/bin/bash' '. "$(dirname "$0")/lib.sh"' 'mounted() { :; }' >tree/tests/t0002-b.sh
+	printf '%s\n' '#!/bin/bash' '. "$(dirname "$0")/lib.sh"' 'mounted() { false; }' >tree/tests/t0002-b.sh
 	seq 300 | sed 's/^/# /' >tree/long
 }
 refuses() { exits 1 "$root/tools/scripts" tree && says "$1"; }
@@ -36,6 +36,15 @@ check 'one of a library that is sourced' refuses 'mounted\(\) is a function of t
 a_tree
 echo 'run() { :; }' >>tree/tests/mount-lib.sh
 check 'a library that redefines one' refuses '^tests/mount-lib.sh: run\(\) is a function of tests/lib.sh'
+a_tree
+printf '%s\n' 'wait_for() {' '	local at=$1' '	until [ -e "$at" ]; do sleep 1; done # here' '}' >>tree/tests/t0001-a.sh
+printf '%s\n' 'if true; then' '	wait_for() {' '		local at=$2' '		until [ -e "$at" ]; do sleep 1; done' '	}' 'fi' >>tree/tests/t0002-b.sh
+check 'a function that is nearly another' refuses '^tests/t0002-b.sh: wait_for\(\) is nearly that of tests/t0001-a.sh'
+sed -i 's/until.*/rm -f "$at"; ln -s "$dir" "$at"/' tree/tests/t0001-a.sh
+check 'two of one name that do different things' exits 0 "$root/tools/scripts" tree
+a_tree
+for script in t0001-a t0002-b; do echo 'made() { [ -e "$1" ]; } # FILE' >>tree/tests/$script.sh; done
+check 'a function of one line' refuses 'made\(\) is nearly that of'
 a_tree
 tail -n +3 tree/long | cat tree/tests/t0002-b.sh - | head -n 301 >tree/t && mv tree/t tree/tests/t0002-b.sh
 check '301 lines' refuses '^tests/t0002-b.sh: has 301 lines'

@@ -10,7 +10,6 @@ gen() { timeout 900 "$OUTAGE" gen "$@"; }
 
 
 
-same() { cmp -s "$1" "$2"; }
 workloads() { grep -c '^workload ' "$1"; }
 names() { sed -n 's/^workload //p' "$1"; }
 

@@ -77,7 +77,7 @@ of_program app 0
 of_program app 1
 check 'app: several are listed' lists 0 'title 0 of two lines' 1 'title 1 of two lines'
 rm -rf r/findings/1
-check 'app: the only one is taken' eval 'gives 2 shrink r && grep -q "r/findings/0 is small already" err'
+check 'app: the only one is taken' eval 'gives 2 shrink r && grep -q "^outage: r: not finished" err'
 check 'app: which is not run again' eval 'gives 2 replay r --rerun; grep -q "run .outage app. again" err'
 pm_run
 of_program pm 0

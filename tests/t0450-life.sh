@@ -54,6 +54,7 @@ check 'interrupted from the keyboard, it says how to go on' \
 check 'and goes on from another directory' sh -c \
 	"mkdir -p else && cd else && timeout 900 '$OUTAGE' test --resume ../stopped --json >../out 2>../err; test \$? -eq 1"
 check 'to the same totals' test "$(totals)" = "$whole"
+# Both are tried again with more time for a moment's work; the last time is a limit for what hangs.
 timed() { # with as much time as it takes to do something
 	local time
 	for time in 1s 4s 16s 64s 256s; do
@@ -65,7 +66,7 @@ timed() { # with as much time as it takes to do something
 }
 check 'when its time is up' timed
 check 'part of it is done' json '0 < d["workloads"] < 4000'
-ended() { # with as much time as it takes to begin
+time_up() { # with as much time as it takes to begin
 	local time
 	for time in 1ns 500ms 2s 10s 60s 300s; do
 		rm -rf ended
@@ -74,7 +75,7 @@ ended() { # with as much time as it takes to begin
 	done
 	return 1
 }
-check 'when it is up before the end of the last one' ended
+check 'when it is up before the end of the last one' time_up
 check 'nothing is left to go on with' eval '! grep -q "to go on" out'
 
 # One workload that has more states than anybody could wait for: it stops between two of them.

@@ -42,8 +42,8 @@ launch() { # NAME MOOD OPTIONS...
 	soon eval "[ -s $name/asleep ] || ! kill -0 $pid 2>/dev/null"
 	worker=$(pgrep -P "$pid" | head -n 1)
 }
-# ended NAME PID: waits for it; its output is that of the checks below
-ended() {
+# ends NAME PID: waits for it; its output is that of the checks below
+ends() {
 	wait "$2"
 	status=$?
 	cp "$1.out" out
@@ -71,12 +71,12 @@ told_json=$pid
 kill -TERM "$told_json"
 begin died
 kill -KILL "$worker"
-ended died "$pid"
+ends died "$pid"
 check 'a worker dies after it found something: an error' test "$status" -eq 2
 check 'and its finding counts' grep -q '^1 finding in 1 cluster, kept in died.run' out
 begin died-json --json
 kill -KILL "$worker"
-ended died-json "$pid"
+ends died-json "$pid"
 check 'as JSON, too' json 'd["findings"] == 1 and d["clusters"] == 1 and d["errors"] == 1'
 
 # ---- and what was kept stays ----
@@ -92,18 +92,18 @@ check 'the other is of another state' \
 # Resumed, and interrupted again before it shows.
 launch died-json 'wait' --resume died-json.run
 kill -KILL "$worker"
-ended died-json "$pid"
+ends died-json "$pid"
 check 'interrupted again, it is an error again' test "$status" -eq 2
 check 'what was kept counts' grep -q '^1 finding in 1 cluster, kept in died-json.run' out
 check 'and stays' kept died-json 0-0
 
 # ---- the same after a signal ----
 
-ended told "$told"
+ends told "$told"
 check 'a signal comes after something was found: it stops' test "$status" -eq 2
 check 'the finding counts' grep -q '^1 finding in 1 cluster, kept in told.run' out
 check 'and nobody says that nothing was tried' eval '! grep -q "nothing was tried" out err'
-ended told-json "$told_json"
+ends told-json "$told_json"
 check 'as JSON, as well' json 'd["findings"] == 1 and d["errors"] == 0 and d["workloads"] == 0'
 
 cp -r told.run/findings/0-0 first-told

@@ -33,12 +33,6 @@ begin() { # NAME OPTIONS...
 	soon eval "[ -e held ] || ! kill -0 $pid 2>/dev/null"
 	worker=$(pgrep -P "$pid" | head -n 1)
 }
-ended() { # STATUS
-	wait "$pid"
-	status=$?
-	pid=
-	[ "$status" -eq "$1" ]
-}
 
 begin killed
 kill -KILL "$worker"

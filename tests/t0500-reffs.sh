@@ -6,18 +6,10 @@
 # shellcheck disable=SC2317 # what `check` and the trap call
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-own_mounts
+# shellcheck source=tests/reffs-lib.sh
+. "$root/tests/reffs-lib.sh"
 diff=$helpers/reffs-diff
 probe=$helpers/reffs-probe
-server=
-
-cleanup() {
-	local m
-	[ -z "$server" ] || kill "$server" 2>/dev/null
-	for m in mnt ext4 tmpfs; do umount -l "$dir/$m" 2>/dev/null; done
-	rm -rf "$dir"
-}
-trap cleanup EXIT
 
 enough() { awk -v least="$1" '/^rounds/ { n = $4 } END { exit n < least }' out; }
 much_refused() { awk '/^rounds/ { n = $6 } END { exit n < 100 }' out; }
@@ -68,20 +60,6 @@ else
 fi
 
 # Not by looking at it: root may not look at what users mount.
-start() { # OPTIONS...
-	# Not below timeout(1), which drops signals that come before it knows its child. What runs in
-	# the background does not get SIGINT unless it is told to.
-	env --default-signal=INT "$OUTAGE" reffs "$@" mnt 2>server.err &
-	server=$!
-	soon is_mounted
-}
-stop() { # SIGNAL...: how it ends, and with which status
-	kill "$@" "$server"
-	wait "$server"
-	status=$?
-	cp server.err err
-	server=
-}
 # unmounted COMMAND...: which somebody may keep from it for a moment; if longer, it is said who
 unmounted() {
 	local p

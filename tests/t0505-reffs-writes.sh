@@ -5,28 +5,11 @@
 # shellcheck disable=SC2317 # what `check` and the trap call
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-own_mounts
+# shellcheck source=tests/reffs-lib.sh
+. "$root/tests/reffs-lib.sh"
 requires_fuse
 requires_tools fusermount3
-server=
 
-cleanup() {
-	[ -z "$server" ] || kill "$server" 2>/dev/null
-	umount -l "$dir/mnt" 2>/dev/null
-	rm -rf "$dir"
-}
-trap cleanup EXIT
-
-start() { # OPTIONS...
-	"$OUTAGE" reffs "$@" mnt 2>server.err &
-	server=$!
-	soon is_mounted
-}
-stop() {
-	kill "$server"
-	wait "$server"
-	server=
-}
 ctl() { timeout 900 "$OUTAGE" reffs "$@" >out 2>err; }
 put() { # FILE SIZE-OF-WRITES OPTIONS-OF-DD...: the same into a plain file and into the mount
 	local to
@@ -35,7 +18,7 @@ put() { # FILE SIZE-OF-WRITES OPTIONS-OF-DD...: the same into a plain file and i
 	done
 }
 # Each is opened anew, and so read anew: pages are kept only while it is open.
-same() { # FILE...
+alike() { # FILE...
 	local f
 	for f; do
 		timeout 900 cmp "want/$f" "mnt/$f" >out 2>err || return 1
@@ -56,10 +39,10 @@ for how in "" --direct; do
 	before=$(pipes)
 	put small 4096
 	put small 1000 count=50 skip=7
-	check "small writes are there$name" same small
+	check "small writes are there$name" alike small
 	check "and need no pipe$name" test "$(pipes)" = "$before"
 	put large 131072
-	check "large ones are there$name" same large
+	check "large ones are there$name" alike large
 	if [ "$(cat /proc/sys/fs/pipe-max-size)" -ge 1048576 ]; then
 		check "and took a pipe$name" test "$(pipes)" -gt "$before"
 	else
@@ -70,20 +53,20 @@ for how in "" --direct; do
 			put large "$size" count=2 "seek=$at" oflag=seek_bytes "skip=$((at % 7))" iflag=skip_bytes
 		done
 	done
-	check "over others, wherever they lie$name" same large
+	check "over others, wherever they lie$name" alike large
 	put large 200000 oflag=append
-	check "at the end$name" same large
+	check "at the end$name" alike large
 	put large 131072 count=4 seek=8388608 oflag=seek_bytes
-	check "beyond the end$name" same large
+	check "beyond the end$name" alike large
 	writers=()
 	for i in 1 2 3 4; do
 		put "both$i" 131072 "skip=$i" &
 		writers+=($!)
 	done
 	wait "${writers[@]}"
-	check "by several at once$name" same both1 both2 both3 both4
+	check "by several at once$name" alike both1 both2 both3 both4
 	check "small ones in between$name" put both1 4096 seek=9 count=3
-	check "are there, too$name" same both1 both2
+	check "are there, too$name" alike both1 both2
 
 	ctl save 1 mnt
 	ctl hash mnt
@@ -91,15 +74,15 @@ for how in "" --direct; do
 	cp -r want was
 	put large 131072 skip=1
 	put both2 524288 skip=3 iflag=skip_bytes
-	check "after a state was saved$name" same large both2
+	check "after a state was saved$name" alike large both2
 	ctl hash mnt
 	check "the state is another one$name" test "$(cat out)" != "$first"
 	ctl restore 1 mnt
 	mv want later && mv was want
-	check "the one that was saved has not changed$name" same small large both1 both2 both3 both4
+	check "the one that was saved has not changed$name" alike small large both1 both2 both3 both4
 	ctl hash mnt
 	check "nor has its hash$name" test "$(cat out)" = "$first"
-	stop
+	stop -TERM
 
 	start $how
 	for f in small large both1 both2 both3 both4; do
@@ -111,7 +94,7 @@ for how in "" --direct; do
 	echo x >>mnt/small
 	ctl hash mnt
 	check "and of no other$name" test "$(cat out)" != "$first"
-	stop
+	stop -TERM
 	rm -rf want later
 	mkdir want
 done

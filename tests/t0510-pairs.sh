@@ -69,9 +69,33 @@ check 'each time' grep -q '^shown 3 of 3 times' out
 check 'outage replay begins with it as well' sh -c "
 	timeout 900 '$OUTAGE' replay image --trust >out 2>err; [ \$? = 1 ]"
 check 'and tells the same' grep -q '^shown 3 of 3 times' out
-check 'outage shrink would not' sh -c "
-	timeout 900 '$OUTAGE' shrink image --trust -o small >out 2>err; [ \$? = 2 ]"
-check 'and says who can show it' grep -q "outage replay" err
+cp -r image long
+printf '%s\n' 'mkdir B' 'creat A/zz 0644' 'creat B/yy 0600' | tee long/script >long/workload
+sed -i 's/^done .*/done 3/' long/case
+check 'it is made small' sh -c "
+	timeout 900 '$OUTAGE' shrink long --trust -o small --json >out 2>err; [ \$? = 0 ]"
+check 'of three operations one is left' test "$(json_value '(d["operations_before"], d["operations"])')" = '(3, 1)'
+check 'it begins with the same disk' cmp long/start.img small/start.img
+check 'it shows again' sh -c "
+	timeout 900 '$OUTAGE' replay small --trust >out 2>err; [ \$? = 1 ] && grep -q '^shown 3 of 3 times' out"
+check 'a finding is not replaced' sh -c "
+	timeout 900 '$OUTAGE' shrink long --trust -o small >out 2>err; [ \$? = 2 ] && grep -q -e --force err"
+check 'unless that is said' sh -c "
+	timeout 900 '$OUTAGE' shrink long --trust -o small --force >out 2>err; [ \$? = 0 ]"
+check 'nor is anything else' sh -c "
+	timeout 900 '$OUTAGE' shrink long --trust -o kept --force >out 2>err; [ \$? = 2 ] && [ -e kept/run ]"
+check 'a finding of a run goes below it' sh -c "
+	timeout 900 '$OUTAGE' shrink kept/findings/1-0 >out 2>err; [ \$? = 0 ] && [ -s kept/shrunk/1-0/script ]"
+check 'and is trusted as the run is' sh -c "
+	timeout 900 '$OUTAGE' replay kept/shrunk/1-0 >out 2>err; [ \$? = 1 ]"
+sed 's/^signature .*/signature hang/' long/case >case && cp -r long hung && cp case hung/case
+check 'a hang is not made small' sh -c "
+	timeout 900 '$OUTAGE' shrink hung --trust -o none >out 2>err; [ \$? = 2 ] && [ ! -e none ]"
+check 'which is said' one_sentence 'it cannot be made small'
+sed -i 's/^\(creat\|mkdir\) .*/mkdir C/' long/script
+check 'what does not show is not made small' sh -c "
+	timeout 900 '$OUTAGE' shrink long --trust -o none >out 2>err; [ \$? = 2 ] && [ ! -e none ]"
+check 'which is said, too' one_sentence 'long does not show any more'
 sed 's/^target .*/target mounted:true {mnt}/' image/case >case && cp -r image foreign && cp case foreign/case
 check 'a finding that was changed may not run programs' sh -c "
 	timeout 900 '$OUTAGE' explore --replay foreign >out 2>err; [ \$? = 2 ]"
@@ -94,6 +118,14 @@ truncate -s 1M image/start.img
 check 'an image of another size' sh -c "
 	timeout 900 '$OUTAGE' explore --replay image --trust >out 2>err; [ \$? = 2 ]"
 check 'is refused' grep -q 'the image has 1048576 bytes' err
+
+# ---- one of many of its kind ----
+
+check 'the same is found again and again' tries 1 -t ext4,grpid --order walk --limit 30000 --seed 3 --inputs few --json
+check 'two are kept' test "$(json_value 'd["findings"]')" = 2 -a "$(find kept/findings -mindepth 1 -maxdepth 1 | wc -l)" = 2
+check 'and the others are counted' test "$(json_value 'd["not_kept"]')" -gt 2
+check 'without JSON, too' eval "tries 1 -t ext4,grpid --order walk --limit 30000 --seed 3 --inputs few &&
+	grep -q '^[0-9]* more findings of the same kinds are counted, and not kept$' out"
 
 # ---- FUSE ----
 

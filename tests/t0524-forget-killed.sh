@@ -36,7 +36,7 @@ for profile in minimal ext4-ordered; do
 		cp -a source/.outage-stash/snapshots/s kept-copy
 		tree kept-copy kept
 		echo clear-cache >&9 # who answers is killed
-		check "$profile: killed at operation $at" soon ended
+		check "$profile: killed at operation $at" soon server_gone
 		finish 2>/dev/null
 		soon not_mounted
 		# Its guardian is killed at the same place: then the next mount goes on.
@@ -81,14 +81,14 @@ ctypes.CDLL(None).renameat2(-100, b"mnt/deep/left", -100, b"mnt/deep/right", 2) 
 	put d1/file wrong
 	chmod 700 mnt/empty
 }
-mounted_or_ended() { answer_has mounted || ended; }
+mounted_or_gone() { answer_has mounted || server_gone; }
 # go_on: the next mount, which is killed at its second operation if $at is "all"
 go_on() {
 	: >answers
 	FORGET_MUTANT=$([ "$at" = all ] && echo killed) FORGET_MUTANT_AT=2 "$mutant" "$profile" source mnt \
 		</dev/null >answers 2>server.err &
 	server=$!
-	soon mounted_or_ended
+	soon mounted_or_gone
 	answer_has mounted && return 0
 	wait "$server" 2>/dev/null
 	soon not_mounted
@@ -186,7 +186,7 @@ for at in 1 2; do
 	put new x
 	ctl checkpoint
 	echo rollback s >&9
-	check "killed on the way back to a snapshot, at $at" soon ended
+	check "killed on the way back to a snapshot, at $at" soon server_gone
 	finish 2>/dev/null
 	soon not_mounted
 	soon unlocked

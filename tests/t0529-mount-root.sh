@@ -48,8 +48,7 @@ outage umount mnt
 rm mnt/hidden
 foreground root3 mnt
 rm -rf root3
-ended
-check "a mount whose ROOT is removed ends" test $status = 2
+check "a mount whose ROOT is removed ends" ended 2 "$server"
 check "and says why" grep -q 'taken away' fg.err
 check "and is gone" test ! "$(findmnt -n mnt)"
 mkdir root3

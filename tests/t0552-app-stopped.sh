@@ -56,8 +56,8 @@ replays() {
 	timeout 900 "$OUTAGE" replay run/findings/0 >out 2>err
 	[ $? = 1 ]
 }
-# ended: waits for the end, for which there is no reason to take long; the status is in $status
-ended() {
+# finish: waits for the end, for which there is no reason to take long; the status is in $status
+finish() {
 	soon has_ended || kill -KILL $pid
 	wait $pid 2>/dev/null
 	status=$?
@@ -72,7 +72,7 @@ for signal in INT TERM HUP; do
 	begin -j 1
 	until_begun 1
 	kill -s $signal $pid
-	ended
+	finish
 	check "SIG$signal: ends it at once, with the check that runs" test $status = 2 -a -e explaining
 	check "SIG$signal: which is said" grep -q 'stopped by a signal after [0-9]* of [0-9]* states' err
 	check "SIG$signal: no check is left" no_nap
@@ -96,7 +96,7 @@ check "replay: it shows again" replays
 begin -j 2 --json
 until_begun 4
 kill -INT $pid
-ended
+finish
 timeout 900 "$OUTAGE" report run --json >report.json 2>>err
 check "a signal with --json: the object is there" test "$(json_value 'd["findings"] == d["unexplained"] >= 1' out)" = True
 check "checks that ended before are counted" test "$(json_value 'd["failing"]' out)" -ge 2
@@ -110,7 +110,7 @@ rm -rf seen
 mkdir -p seen/first
 until_begun 1
 kill -INT $pid
-ended
+finish
 check "a signal in the first check: ends it at once" test $status = 2 -a -e explaining
 check "a signal in the first check: is said" grep -q 'stopped by a signal' err
 check "a signal in the first check: no check is left" no_nap
@@ -121,7 +121,7 @@ check "a signal in the first check: no run is left" test ! -e run
 # Until one is long enough for a state to fail.
 for seconds in 1 4 16 64 256; do
 	begin -j 1 --time ${seconds}s
-	ended
+	finish
 	[ ! -e explaining ] || break
 done
 check "--time: ends it, and the check that runs" test $status = 1 -a -e explaining
@@ -135,7 +135,7 @@ check "--time: and counted" grep -q '^[1-9][0-9]* findings\? with profile minima
 begin -j 1
 until_begun 1
 kill -KILL $pid
-ended
+finish
 check "killed: no check is left" no_nap
 check "killed: what failed is kept" test -s run/findings/0/case -a -s run/findings/0/said
 timeout 900 "$OUTAGE" report run >out 2>err

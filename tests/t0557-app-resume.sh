@@ -15,14 +15,13 @@ command=app
 chmod 777 "$dir"
 cat >looks <<END
 #!/bin/sh
-echo >>'$dir/asked'
-if [ -e '$dir/slow' ]; then sleep 0.3; else sleep 0.01; fi
+$counts
 [ ! -e "\$1/f3" ] || [ -s "\$1/f3" ] || { echo f3 is empty; exit 1; }
 [ ! -e "\$1/end" ] || [ -e "\$1/f1" ] || { echo f1 is gone; exit 1; }
 END
 chmod 755 looks
 fresh
-app=("$OUTAGE" app -o run -p minimal -j 2 --budget 60 --run 'for i in 1 2 3 4; do echo $i >f$i; done; echo end >end' --check "$dir/looks \"\$1\"")
+app=("$OUTAGE" app -o run -p minimal -j 2 --budget 60 --timeout 1h --run 'for i in 1 2 3 4; do echo $i >f$i; done; echo end >end' --check "$dir/looks \"\$1\"")
 
 for signal in KILL INT; do
 	rm -rf run
@@ -31,13 +30,9 @@ for signal in KILL INT; do
 	goes_on "SIG$signal"
 done
 
-rm -rf run
-forget_asked
-touch slow
-timeout 900 "${app[@]}" --time 1s -- data >out 2>err
-check '--time: what is left can be done' grep -q "^to go on: outage app --resume $dir/run$" out
+check '--time: it ends' with_time 2 timed_out "${app[@]}" -- data
+check '--time: what is left can be done' says "^to go on: outage app --resume $dir/run$"
 resumed run --time 1s
-rm slow
 status=2 goes_on '--time, twice'
 
 # The power fails again while it comes up.
@@ -52,21 +47,30 @@ check 'and can be gone on with' eval 'resumed run; test $status -eq 1'
 check 'which says the same' test "$(found_in run)" = "$some"
 check 'and leaves nothing' test ! -e run/before
 
+# Only the end of the run and that of the restart are looked at anew. The restart has no open files, so that
+# its record is the same each time.
+rm -rf run
+timeout 900 "${app[@]}" --crash recovery --recoveries 1 --restart 'cd "$OUTAGE_DIR" && { [ ! -e f2 ] || mkdir -p up/1 up/2; }' -- data >out 2>err
+check 'recovery: second crashes are checked' says '; 1 traced, 1 of them different: [1-9][0-9]* crash states'
+some=$(found_in run)
+resumed run
+check 'recovery: their answers are kept, too' test "$(asked)" -le 2
+check 'recovery: and say the same' test $status -eq 1 -a "$(found_in run)" = "$some"
+
 # Interrupted again before it has found them again.
 rm -rf run
 timeout 900 "${app[@]}" -- data >out 2>err
 some=$(found_in run)
 rm run/answers
-resumed run --time 1ms
+resumed run --time 1ns
 check 'out of time: its findings are still told' test $status -eq 1
+check 'and nothing else is' says '; 0 checked'
 check 'all of them' says '^2 findings'
 check 'and stay' test "$(found_in run)" = "$some"
 rm run/answers
-touch slow
 interrupted KILL 3 "$OUTAGE" app --resume run
 timeout 900 "$OUTAGE" report run >out 2>err
 check 'killed: it is told where they are' says ': 2 findings of before are in .*/run/before/findings$'
-rm slow
 resumed run
 check 'killed: it goes on' test $status -eq 1
 check 'killed: and has found them again' test "$(found_in run)" = "$some"

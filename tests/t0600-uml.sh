@@ -110,19 +110,14 @@ check "without an error" json "d['errors'] == 0 and d['unique_states'] > 0"
 
 # However it ends, nothing stays.
 check "no process is left" wait_for_none
-begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once it is under way
-	timeout --kill-after=5 900 "$dir/prog" test -t uml:ext4 -b seq-2 -j 2 -o "$@" >out 2>err </dev/null &
-	run=$!
-	progressed "$1" 9
-	pid=$(pgrep -P "$run" -x prog)
-}
-begin interrupted
+program=$dir/prog long=(-t uml:ext4 -b seq-2 -j 2)
+under_way 9 interrupted "${long[@]}"
 kill -INT "$pid"
 wait "$run"
 check "interrupted: it stops" [ $? -eq 2 ]
 check "interrupted: and says how to go on" says 'to go on: outage test --resume'
 check "interrupted: no process is left" wait_for_none
-begin killed
+under_way 9 killed "${long[@]}"
 check "killed: guests are there before" soon eval '[ -n "$(ours)" ]'
 kill -KILL "$pid"
 wait "$run" 2>/dev/null
@@ -142,7 +137,7 @@ stands_still() { # [PROGRAM]
 }
 all_killed() {
 	rm -rf all-killed
-	begin all-killed
+	under_way 9 all-killed "${long[@]}"
 	soon stands_still prog && soon stands_still || return 1
 	# shellcheck disable=SC2046 # all of them
 	kill -KILL $(ours prog)
@@ -160,7 +155,7 @@ check "all killed: doctor finds it" says "cleared: process $left \\(linux.uml\\)
 check "all killed: and ends it" wait_for_none
 
 # A guest that somebody kills: the workload is lost, and said to be; the run goes on.
-begin shot --limit 600
+under_way 9 shot "${long[@]}" --limit 600
 soon eval '[ -n "$(ours)" ] || ! kill -0 "$run" 2>/dev/null'
 for p in $(ours); do # a kernel itself, not a process that it uses
 	[ "$(ps -o comm= -p "$(ps -o ppid= -p "$p" | tr -d ' ')")" != prog ] || break

@@ -218,26 +218,20 @@ check "but none in persistent memory" eval '! says "^ok +virtual machine .* vm:e
 
 # However it ends, nothing stays.
 check "no process is left" wait_for_none
-begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once it is under way
-	timeout --kill-after=5 900 "$OUTAGE" test -t vm:ext4 --kernel "$image" -b seq-2 -j 2 -o "$@" \
-		>out 2>err </dev/null &
-	run=$!
-	progressed "$1" 6
-	pid=$(pgrep -P "$run")
-}
-begin interrupted
+long=(-t vm:ext4 --kernel "$image" -b seq-2 -j 2)
+under_way 6 interrupted "${long[@]}"
 kill -INT "$pid"
 wait "$run"
 check "interrupted: it stops" [ $? -eq 2 ]
 check "interrupted: no process is left" wait_for_none
-begin killed
+under_way 6 killed "${long[@]}"
 check "killed: machines are there before" soon eval '[ -n "$(ours)" ]'
 kill -KILL "$pid"
 wait "$run" 2>/dev/null
 check "killed: and none after" wait_for_none
 
 # QEMU that somebody kills: the workload is lost, and said to be; the run goes on.
-begin shot --limit 40
+under_way 6 shot "${long[@]}" --limit 40
 soon eval '[ -n "$(ours)" ] || ! kill -0 "$run" 2>/dev/null'
 kill -KILL "$(ours | head -1)"
 wait "$run"

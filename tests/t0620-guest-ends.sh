@@ -21,10 +21,10 @@ printf 'creat foo\nwrite foo 0 8192\nfsync foo\n' >short
 begin() { # TARGET ARGUMENTS
 	rm -rf run
 	timeout --kill-after=5 900 "$OUTAGE" test -t "$1" "${@:2}" -j 1 -o run short long short >out 2>err </dev/null &
-	job=$!
-	run=$job progressed run 2
+	pid=$!
+	run=$pid progressed run 2
 	guest='' seen=''
-	soon eval 'busy || ! kill -0 "$job" 2>/dev/null'
+	soon eval 'busy || ! kill -0 "$pid" 2>/dev/null'
 }
 busy() { # $guest is there, and has used half a second of processor time since it was first seen
 	local p ticks
@@ -34,10 +34,6 @@ busy() { # $guest is there, and has used half a second of processor time since i
 	[ -n "$guest" ] && ticks=$(sed 's/.*) //' "/proc/$guest/stat" 2>/dev/null | awk '{ print $12 + $13 }') || return 1
 	[ "$seen" = "$guest" ] || { seen=$guest since=$ticks; return 1; }
 	[ $((ticks - since)) -ge 50 ]
-}
-ended() { # STATUS
-	wait "$job"
-	[ $? -eq "$1" ]
 }
 traced() { # prints the processes in which a kernel of user-mode Linux runs programs
 	local p
@@ -221,8 +217,8 @@ replaced() {
 check "a keeper that is killed is replaced" soon replaced
 kill -KILL "$(ps -o ppid= -p "$guest" | tr -d ' ')"
 check "and ends the guest of a worker that is killed" soon test ! -d "/proc/$guest"
-kill -INT "$(pgrep -P "$job")" 2>/dev/null
-wait "$job"
+kill -INT "$(pgrep -P "$pid")" 2>/dev/null
+wait "$pid"
 
 # The same for a virtual machine, whose end QEMU tells.
 mkdir -p "$kernels/kernels" cache

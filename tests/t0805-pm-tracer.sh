@@ -4,18 +4,8 @@
 # shellcheck disable=SC2016,SC2317 # $1 is for the check; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires_namespaces
-requires_tools qemu-x86_64:qemu-user
-
-# pm STATUS OPTIONS...: the program's status; what it found is kept in r
-pm() {
-	local want=$1
-	shift
-	rm -rf r pool
-	truncate -s 64K pool
-	timeout 900 "$OUTAGE" pm --file pool -j 2 -o r "$@" >out 2>err
-	[ $? -eq "$want" ]
-}
+# shellcheck source=tests/pm-lib.sh
+. "$root/tests/pm-lib.sh"
 
 # ---- call stacks ----
 # callers WAY: the functions around the store to this word, inner first, up to main or a thread
@@ -44,7 +34,7 @@ way() {
 	got=$(callers "$1" | sed 's/ handler .* main$/ handler ... main/')
 	check "$3" test "$got" = "$2" || echo "#   got: $got"
 }
-check 'a program is traced with its stacks' pm 0 --stacks --check true -- "$helpers/pm-stacks" pool
+check 'a program is traced with its stacks' pm_anew 0 --stacks --check true -- "$helpers/pm-stacks" pool
 way 1 'put through main' 'a call in a call'
 way 2 'put through main' 'through a pointer'
 way 3 "put $(printf 'deep %.0s' {1..21})main" 'recursion'
@@ -59,12 +49,12 @@ for i in 10 11 12 13; do
 done
 way 14 'put main' 'after all'
 way 15 'put through main' 'in a child'
-check 'without being asked, none' eval "pm 0 --check true -- $helpers/pm-stacks pool &&
+check 'without being asked, none' eval "pm_anew 0 --check true -- $helpers/pm-stacks pool &&
 	! timeout 900 '$OUTAGE' trace show r/trace | grep -q stack"
-check 'findings tell the callers' eval "pm 1 --stacks --check 'test \$(od -An -tu8 -j56 -N8 \"\$1\") != 0 ||
+check 'findings tell the callers' eval "pm_anew 1 --stacks --check 'test \$(od -An -tu8 -j56 -N8 \"\$1\") != 0 ||
 	test \$(od -An -tu8 -j72 -N8 \"\$1\") = 0' -- $helpers/pm-stacks pool && timeout 900 '$OUTAGE' report r >out &&
 	grep -q 'called from pm-stacks.c:[0-9]* in main' out"
-check 'without an emulator there are none' eval "pm 2 --stacks --tracer preload --check true -- true &&
+check 'without an emulator there are none' eval "pm_anew 2 --stacks --tracer preload --check true -- true &&
 	grep -q 'wants an emulator' err"
 
 # ---- several CPUs ----
@@ -79,12 +69,12 @@ ok = len(cpus) == 900 and n == 3 and all(cpus[i] == cpus[i % 3] for i in range(9
 print("in turn" if ok else "%d stores by %d: %s" % (len(cpus), n, cpus[:12]))
 END
 }
-check 'threads that take turns' pm 0 --check true --budget 1 -- "$helpers/pm-threads" pool turns
+check 'threads that take turns' pm_anew 0 --check true --budget 1 -- "$helpers/pm-threads" pool turns
 check 'are recorded in turn' test "$(in_turn)" = 'in turn'
-check 'so are processes' pm 0 --check true --budget 1 -- "$helpers/pm-threads" pool forked
+check 'so are processes' pm_anew 0 --check true --budget 1 -- "$helpers/pm-threads" pool forked
 check 'in turn' test "$(in_turn)" = 'in turn'
 second='test $(od -An -tu8 -j64 -N8 "$1") = 0 || test $(od -An -tu8 -N8 "$1") = 1'
-check "another thread's fence makes nothing durable" pm 1 --check "$second" -- \
+check "another thread's fence makes nothing durable" pm_anew 1 --check "$second" -- \
 	"$helpers/pm-threads" pool other
-check 'its own does' pm 0 --check "$second" -- "$helpers/pm-threads" pool own
+check 'its own does' pm_anew 0 --check "$second" -- "$helpers/pm-threads" pool own
 done_testing

@@ -86,30 +86,25 @@ if ! command -v qemu-x86_64 >/dev/null; then
 	skip 'there is no qemu-x86_64'
 	done_testing
 fi
-dump="'$pmfs' dump \"\$1\""
-# pm STATUS OPTIONS: crashes of the script
-pm() {
-	local want=$1
-	shift
-	rm -rf r
-	timeout 900 "$OUTAGE" pm --file pool -j 2 -o r --dump "$dump $*" -- "$pmfs" run pool script "$@" >out 2>err
-	[ $? -eq "$want" ]
-}
+# shellcheck source=tests/pm-lib.sh
+. "$root/tests/pm-lib.sh"
+# crashes STATUS OPTIONS...: of the script
+crashes() { pm "$1" --dump "'$pmfs' dump \"\$1\" ${*:2}" -- "$pmfs" run pool script "${@:2}"; }
 rm -f pool
 "$pmfs" mkfs pool
 script 'creat foo' 'write foo 0 700' 'link foo bar' 'rename foo baz' 'truncate bar 100'
-check 'outage pm: silent if it is right' pm 0
+check 'outage pm: silent if it is right' crashes 0
 check 'of which there were crashes' grep -q 'checked in' out
 script 'creat foo' 'write foo 0 700'
-check 'outage pm: a tail that is not flushed' pm 1 -o bug=tail-noflush
+check 'outage pm: a tail that is not flushed' crashes 1 -o bug=tail-noflush
 check 'is what is missing: a flush' eval 'grep -q "after .operation 1. has returned.*a flush is missing" out'
 script 'creat foo' 'link foo bar'
-check 'outage pm: a count before its name' pm 1 -o bug=link-count-first
+check 'outage pm: a count before its name' crashes 1 -o bug=link-count-first
 check 'is what no flush mends' eval 'grep -q "neither the state before.*no flush or fence would help" out'
-check 'outage pm: a journal that is valid too early' pm 1 -o bug=journal-flag-first
+check 'outage pm: a journal that is valid too early' crashes 1 -o bug=journal-flag-first
 check 'cannot be recovered' grep -q 'cannot be recovered.*a fence is missing' out
 script 'creat foo' 'write foo 0 11'
-check 'outage pm: the end of a copy' pm 1 -o bug=nt-tail
+check 'outage pm: the end of a copy' crashes 1 -o bug=nt-tail
 check 'is not flushed' grep -q 'a flush is missing' out
 
 # Every bug of the table, by its workload; what is only seen by who knows the live state, or crashes
@@ -123,6 +118,6 @@ while IFS='|' read -r bug workload; do
 	printf '%s\n' "$workload" | sed 's/; /\n/g' >script
 	rm -f pool
 	"$pmfs" mkfs pool
-	check "outage pm: $bug is $([ $want -eq 1 ] || echo not) found" pm $want -o bug="$bug"
+	check "outage pm: $bug is $([ $want -eq 1 ] || echo not) found" crashes $want -o bug="$bug"
 done <list
 done_testing

@@ -6,31 +6,23 @@
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires_namespaces
+# shellcheck source=tests/pm-lib.sh
+. "$root/tests/pm-lib.sh"
 edges=$helpers/pm-edges
-requires_tools qemu-x86_64:qemu-user
 
-# pm STATUS WHAT OPTIONS...: the program's status; what it found is kept in r
-pm() {
-	local want=$1 what=$2
-	shift 2
-	rm -rf r pool
-	truncate -s 64K pool
-	timeout 900 "$OUTAGE" pm --file pool -j 2 -o r --check "'$edges' check \"\$1\" $what" "$@" -- \
-		"$edges" pool "$what" >out 2>err
-	[ $? -eq "$want" ]
-}
+# edge STATUS WHAT OPTIONS...: the program's status; what it found is kept in r
+edge() { pm_anew "$1" --check "'$edges' check \"\$1\" $2" "${@:3}" -- "$edges" pool "$2"; }
 
 # ---- a flag behind its data ----
-check 'a record and its flag, with a fence between them' pm 0 fenced
-check 'without one' pm 1 flag
-check 'only flushed' pm 1 flushed
+check 'a record and its flag, with a fence between them' edge 0 fenced
+check 'without one' edge 1 flag
+check 'only flushed' edge 1 flushed
 check 'the record is what got lost' eval "timeout 900 '$OUTAGE' report r >out && grep -q '^lost .* in record, ' out"
-check 'call stacks do not change that' pm 1 flushed --stacks
+check 'call stacks do not change that' edge 1 flushed --stacks
 
 # ---- what the kernel stores ----
 for what in read readv recvmsg getrandom; do
-	check "$what: data that the kernel stored is there before its flag" pm 0 "$what"
+	check "$what: data that the kernel stored is there before its flag" edge 0 "$what"
 	# 8 bytes at 64 twice, and the flag between them. A random byte may be what was there before, and
 	# at either end it is then no part of the store.
 	first='0x40[+]8'
@@ -58,7 +50,7 @@ else
 fi
 
 # ---- a stack there ----
-check 'a stack in persistent memory is an error' pm 2 stack
+check 'a stack in persistent memory is an error' edge 2 stack
 check 'that says so' grep -q "stack is in the persistent memory" err
 
 done_testing

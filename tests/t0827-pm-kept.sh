@@ -5,14 +5,14 @@
 # shellcheck disable=SC2012,SC2016,SC2317 # names are numbers; functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
-requires_namespaces
+# shellcheck source=tests/pm-lib.sh
+. "$root/tests/pm-lib.sh"
 undo=$helpers/pm-undo
-requires_tools qemu-x86_64:qemu-user
 pid=
 trap '[ -z "$pid" ] || kill -KILL $pid 2>/dev/null; chattr -R -i "$dir" 2>/dev/null; rm -rf "$dir"' EXIT
 nap=5433.$$ # no other process sleeps for so long
 truncate -s 64K pool
-# pm: the check succeeds on the whole run, then fails always; do.sh, if there is one, comes before that
+# noisy: the check succeeds on the whole run, then fails always; do.sh, if there is one, comes before that
 cat >check.sh <<END
 cd '$dir'
 echo >>checks
@@ -21,10 +21,9 @@ echo >>checks
 echo bad
 exit 1
 END
-pm() {
-	rm -rf r checks
-	timeout 900 "$OUTAGE" pm --file pool -o r -j 1 --max-subset 1 --budget 60 --check "sh '$dir/check.sh'" \
-		-- "$undo" pool noise >out 2>err
+noisy() {
+	rm -rf checks
+	pm "$1" -j 1 --max-subset 1 --budget 60 --check "sh '$dir/check.sh'" -- "$undo" pool noise
 }
 # replayed N: the finding shows again
 replayed() {
@@ -41,8 +40,7 @@ whole() {
 }
 
 # ---- a run that ends ----
-pm
-check 'some fail' test $? = 1
+check 'some fail' noisy 1
 early=$(grep -c '^fails  at' out)
 found=$(grep -c '^found' out)
 check 'more fail at first than are findings in the end, which are some' test "$early" -gt "$found" -a "$found" -gt 1
@@ -56,10 +54,38 @@ timeout 900 "$OUTAGE" pm --file pool -o seeded --seed 7 --budget 5 --check true 
 check 'the seed is in its plan' grep -qx 'seed 7' seeded/run
 check '... and holds' eval '! timeout 900 "$OUTAGE" pm --resume seeded --seed 8 >out 2>err && complains "began with --seed 7"'
 
+# ---- more than are kept ----
+{
+	printf '#include <%s>\n' fcntl.h immintrin.h sys/mman.h
+	for i in $(seq 70); do
+		echo "__attribute__((noinline)) static void store_$i(long *p) { p[8 * $i] = 1; }"
+	done
+	echo 'int main(int argc, char **argv) {'
+	echo 'long *p = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, open(argv[argc - 1], O_RDWR), 0);'
+	printf 'store_%d(p);' $(seq 70)
+	echo 'p[0] = 1; for (int i = 0; i <= 70; i++) _mm_clflush(&p[8 * i]);'
+	echo '_mm_sfence(); return 0; }'
+} >many.c
+check 'a program that takes 70 stores for durable' cc -o many many.c
+# Once the first word is there, all others must be.
+cat >all.sh <<'END'
+[ "$(od -An -v -w64 -tu1 -N 4544 "$1" | awk '{ n += $1; if (NR == 1) first = $1 } END { print !first || n == 71 }')" = 1 ]
+END
+many() {
+	rm -rf r
+	timeout 900 "$OUTAGE" pm --file pool -o r -j 1 --max-subset 1 --check "sh '$dir/all.sh' \"\$1\"" "$@" -- ./many pool >out 2>err
+}
+many
+check 'each of which is found' eval "test $? -eq 1 && test \$(grep -c '^found' out) -eq 70"
+check 'of which 64 are kept' test "$(ls -d r/findings/[0-9]* | wc -l)" -eq 64
+check 'with their places' test "$(grep -c "^ *$dir/r/findings/[0-9]*$" out)" -eq 64
+check 'and it is said of the others' grep -q "^70 findings; .*; 6 of the findings not kept, the others are kept in $dir/r$" out
+many --json
+check 'in JSON, too' test "$(json_value '(d["findings"], d["not_kept"])')" = '(70, 6)'
+
 # ---- the summary cannot be written ----
 echo 'mkdir -p r/summary' >do.sh
-pm
-check 'no summary: which is an error' test $? = 2
+check 'no summary: which is an error' noisy 2
 check 'no summary: that says where the findings are' grep -q "summary.*what was found until then is in $dir/r$" err
 check 'no summary: what has its name is no summary' eval "! timeout 900 '$OUTAGE' report r >out 2>err"
 rm do.sh
@@ -73,8 +99,7 @@ check 'no summary: the report says so' grep -q '^not finished' told
 if chattr +i probe 2>/dev/null && chattr -i probe; then
 	stuck=r/findings/$early/stuck
 	echo "[ -e $stuck ] || { mkdir -p ${stuck%/*} && : >$stuck && chattr +i $stuck; }" >do.sh
-	pm
-	check 'a finding: which is an error' test $? = 2
+	check 'a finding: which is an error' noisy 2
 	rm do.sh
 	check 'a finding: the next is kept' test -s "r/findings/$((early + 1))/case"
 	check 'a finding: so is what failed first' test -s r/findings/0/case

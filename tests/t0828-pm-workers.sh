@@ -47,13 +47,6 @@ worker_at() {
 	soon eval "[ -e '$1/there-$2' ] || ! kill -0 $pid 2>/dev/null"
 	worker=$(pgrep -P "$pid")
 }
-ended() { # NAME STATUS
-	wait "$pid"
-	status=$?
-	cp "$1/out" out
-	cp "$1/err" err
-	[ "$status" -eq "$2" ]
-}
 # Without what depends on how often a check was called.
 totals() { json_value '(d["crash_states"], d["unique_states"], d["checked"], d["errors"], d["pruned"])'; }
 
@@ -84,7 +77,7 @@ kill -STOP "$held_tracing"
 : >tracing/go-4
 
 begin whole ''
-check 'undisturbed: some fail' ended whole 1
+check 'undisturbed: some fail' ended_in whole/ 1
 whole=$(totals)
 checked=$(json_value 'd["checked"]')
 check 'undisturbed: more than 50 are checked' test "$checked" -gt 50
@@ -92,7 +85,7 @@ check 'undisturbed: more than 50 are checked' test "$checked" -gt 50
 begin killed 20 --timeout 1h
 worker_at killed 20
 kill -KILL "$worker"
-check 'killed: the run ends as if nothing had happened' ended killed 1
+check 'killed: the run ends as if nothing had happened' ended_in killed/ 1
 check 'killed: all states are checked' test "$(totals)" = "$whole"
 check 'killed: one of them twice' test "$(wc -l <killed/checks)" = $((checked + 2))
 check 'killed: which is said' grep -q 'a process that checks crash states was ended by signal 9 (Killed) at state .*; another one goes on' err
@@ -104,7 +97,7 @@ for at in 20 21 22; do
 	worker_at deadly $at
 	kill -KILL "$worker"
 done
-check 'three workers are killed at a state: part of the run failed' ended deadly 2
+check 'three workers are killed at a state: part of the run failed' ended_in deadly/ 2
 check 'deadly: it is given up' test "$(json_value 'd["errors"]')" = 1
 check 'deadly: and all others are checked' test "$(json_value 'd["checked"]')" = $((checked - 1))
 check 'deadly: what failed is found' test "$(json_value 'd["findings"] > 0')" = True
@@ -112,31 +105,31 @@ check 'deadly: why is said' grep -q 'a process that checks crash states was ende
 
 # While it is found out what is read.
 begin pruned '' --timeout 1h --prune reads
-ended pruned 1
+ended_in pruned/ 1
 pruned=$(totals)
 pruned_checked=$(json_value 'd["checked"]')
 begin read 4 --timeout 1h --prune reads
 worker_at read 4
 kill -KILL "$worker"
-check 'killed while a state is traced: the run ends well' ended read 1
+check 'killed while a state is traced: the run ends well' ended_in read/ 1
 check 'and all states are traced and checked' test "$(totals)" = "$pruned"
 check 'and it was while it was traced' grep -q 'goes on' err
 
 pid=$stopped
-check 'stopped: part of the run failed' ended stopped 2
+check 'stopped: part of the run failed' ended_in stopped/ 2
 check 'stopped: one state is given up' test "$(json_value 'd["errors"]')" = 1
 check 'stopped: all others are checked' test "$(json_value 'd["checked"]')" = $((checked - 1))
 check 'stopped: why is said' grep -Eq 'a process that checks crash states did not answer for [0-9]+ s at state .*; process [0-9]+ .* was stopped from outside' err
 check 'stopped: it is gone' test ! -e "/proc/$held"
 
 pid=$first
-check 'stopped at the whole run: it ends' ended first 2
+check 'stopped at the whole run: it ends' ended_in first/ 2
 check 'stopped at the whole run: why is said' grep -Eq 'a process of ours did not answer for [0-9]+ s at state .*; process [0-9]+ .* was stopped from outside' err
 check 'stopped at the whole run: nothing is kept' test ! -e first/r
 check 'stopped at the whole run: it is gone' test ! -e "/proc/$held_first"
 
 pid=$tracing
-check 'stopped while it traces: part of the run failed' ended tracing 2
+check 'stopped while it traces: part of the run failed' ended_in tracing/ 2
 check 'stopped while it traces: that is one error' test "$(json_value 'd["errors"]')" = 1
 check 'stopped while it traces: no state is left out for it' test "$(json_value 'd["checked"]')" -ge "$pruned_checked"
 check 'stopped while it traces: it is gone' test ! -e "/proc/$held_tracing"

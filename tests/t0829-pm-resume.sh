@@ -15,13 +15,12 @@ undo=$helpers/pm-undo
 
 cat >looks <<END
 #!/bin/sh
-echo >>'$dir/asked'
-if [ -e '$dir/slow' ]; then sleep 0.3; else sleep 0.01; fi
+$counts
 exec '$undo' "\$1" check
 END
 chmod 755 looks
 pool
-pm=("$OUTAGE" pm --file pool -o run -j 2 --enough 0)
+pm=("$OUTAGE" pm --file pool -o run -j 2 --enough 0 --timeout 1h)
 
 for signal in KILL INT; do
 	rm -rf run
@@ -30,13 +29,9 @@ for signal in KILL INT; do
 	goes_on "SIG$signal"
 done
 
-rm -rf run
-forget_asked
-touch slow
-timeout 900 "${pm[@]}" --time 1s --budget 60 --check "$dir/looks \"\$1\"" -- "$undo" pool noise >out 2>err
-check '--time: what is left can be done' grep -q "^to go on: outage pm --resume $dir/run$" out
+check '--time: it ends' with_time 2 timed_out "${pm[@]}" --budget 60 --check "$dir/looks \"\$1\"" -- "$undo" pool noise
+check '--time: what is left can be done' says "^to go on: outage pm --resume $dir/run$"
 resumed run --time 1s
-rm slow
 status=2 goes_on '--time, twice'
 
 rm -rf run

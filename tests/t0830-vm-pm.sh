@@ -131,20 +131,15 @@ PATH=$dir/fake:$PATH wrong 'was built without plugins' -t vm:ext4-dax
 
 # However it ends, nothing stays.
 check "no process is left" wait_for_none
-begin() { # DIR ARGUMENTS: a run that goes on for long, in the background, once a machine is traced
-	timeout --kill-after=5 900 "$OUTAGE" test -t vm:ext4-dax -b pm-seq-2 -j 1 -o "$@" >out 2>err </dev/null &
-	run=$!
-	progressed "$1" 4
-	pid=$(pgrep -P "$run")
-}
-begin killed
+long=(-t vm:ext4-dax -b pm-seq-2 -j 1) # once a machine is traced
+under_way 4 killed "${long[@]}"
 check "killed: a machine is traced before" soon eval '[ -n "$(traced)" ]'
 kill -KILL "$pid"
 wait "$run" 2>/dev/null
 check "killed: and none after" wait_for_none
 
 # The machine that is traced dies: a workload is lost, and said to be; the run goes on.
-begin shot --limit 30
+under_way 4 shot "${long[@]}" --limit 30
 soon eval '[ -n "$(traced)" ] || ! kill -0 "$run" 2>/dev/null'
 kill -KILL "$(traced | head -1)"
 wait "$run"

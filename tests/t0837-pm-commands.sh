@@ -13,7 +13,6 @@
 pm=$seeded/outage-pmfs
 
 pmfs() { local want=$1; shift; keeps "$want" "$pm" test -j 2 "$@"; } # STATUS ARGS...
-problem() { grep -q "^$1	.*$2" kept/findings/*/problems; }	# KIND WORDS
 
 printf '%s\n' 'setup creat foo' 'setup write foo 0 700' 'rename foo bar' >move
 names='ls; cat foo bar 2>/dev/null | cksum'

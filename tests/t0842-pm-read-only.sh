@@ -15,7 +15,6 @@ mkdir -p "$kernels"
 export OUTAGE_CACHE=$kernels
 
 trial=("$OUTAGE" -v test -j 1)
-problem() { grep -q "^$1	.*$2" kept/findings/*/problems; }	       # KIND WORDS
 how='grep " /mnt " /proc/mounts'
 at_once='crash states are mounted writable at once'
 untold() { ! complains "$at_once"; }

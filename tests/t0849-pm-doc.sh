@@ -11,14 +11,11 @@ requires_tools qemu-x86_64:qemu-user cc
 shown() { awk -v f="    \$ cat $1" '$0 == f { on = 1; next } /^    \$/ { on = 0 } on { sub(/^    /, ""); print }' "$root/doc/pm.md"; }
 # told PATTERN: the line is in the document as well as in what was printed
 told() { grep -q -e "^    $1" "$root/doc/pm.md" && grep -q -e "^$1" out; }
-# pm STATUS NAME ARGUMENTS: the command of the document
-pm() {
-	local want=$1 name=$2
-	shift 2
-	grep -qF "    \$ outage pm --file pool --size 4K --check 'sh ./check.sh \"\$1\"' -o $name -- ./put $*" \
+# as_told STATUS NAME ARGUMENTS: the command of the document
+as_told() {
+	grep -qF "    \$ outage pm --file pool --size 4K --check 'sh ./check.sh \"\$1\"' -o $2 -- ./put ${*:3}" \
 		"$root/doc/pm.md" || return 1
-	timeout 900 "$OUTAGE" pm --file pool --size 4K --check 'sh ./check.sh "$1"' -o "$name" -- ./put "$@" >out 2>err
-	[ $? -eq "$want" ]
+	status "$1" pm --file pool --size 4K --check 'sh ./check.sh "$1"' -o "$2" -- ./put "${@:3}"
 }
 
 # shellcheck disable=SC2094 # the names are of files in the document
@@ -26,7 +23,7 @@ shown put.c >put.c
 # shellcheck disable=SC2094 # the same
 shown check.sh >check.sh
 check 'the program builds' cc -g -o put put.c
-check 'the wrong one is found' pm 1 wrong pool
+check 'the wrong one is found' as_told 1 wrong pool
 check 'as it is told' told 'found  fails if 1 store is lost'
 check 'with the line' grep -q 'store of 2 bytes at 0x8, made at 0x.*(put.c:16 in main)' out
 check 'and the number of states' told '3 stores, 1 flush, 1 fence; 6 different crash states of 8 tried; 6 checked'
@@ -37,7 +34,7 @@ check 'shrink' timeout 900 "$OUTAGE" shrink wrong/findings/0
 check 'export' timeout 900 "$OUTAGE" export wrong/findings/0 -o script
 sh script/reproduce.sh crashed check >out 2>err
 check 'which shows it' eval "test $? -eq 1 && grep -q '^it shows' out"
-check 'the right one is right' pm 0 right pool flush
+check 'the right one is right' as_told 0 right pool flush
 check 'in as many states as told' told '3 stores, 2 flushes, 2 fences; 4 different crash states of 6 tried; 4 checked'
 check 'and nothing is found' told 'nothing found'
 done_testing

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* blob.c - the agent's program itself, carried along so that it need not be looked for. */
+/* blob.c - holds the agent's program, so that it need not be installed. */
 #include "agent/blob.h"
 
 #include <agent_path.h>

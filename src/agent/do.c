@@ -59,7 +59,7 @@ static int detach_ubi(void)
 	return fd < 0 || ioctl(fd, UBI_IOCDET, &number) < 0 ? errno : 0;
 }
 
-/* Some file systems, asked for DAX where they cannot have it, only say so, and go on without. */
+/* True if a mount went on without DAX: some file systems that cannot use DAX only log that. */
 static bool lost_dax(const struct agent *a)
 {
 	auto_strbuf mounts = STRBUF_INIT;
@@ -73,7 +73,7 @@ static bool lost_dax(const struct agent *a)
 	return !strstr(own, "dax") || strstr(own, "dax=never");
 }
 
-/* An errno, and what failed. */
+/* Mounts. Returns 0 or an errno, and the step that failed. */
 static int mount_source(struct agent *a, const char **step)
 {
 	const char *source = *a->source ? a->source : AGENT_DISK;
@@ -129,8 +129,8 @@ static int do_mount(struct agent *a, struct wire_in *in, struct strbuf *out)
 }
 
 /*
- * The options of the mount are said again, as mount(2) asks for: one that is left out might be
- * given up.
+ * Remounts with the same options, as mount(2) requires: an option that is left out might be
+ * dropped.
  */
 static int do_remount(struct agent *a, struct wire_in *in, struct strbuf *out)
 {
@@ -146,8 +146,8 @@ static int do_remount(struct agent *a, struct wire_in *in, struct strbuf *out)
 }
 
 /*
- * Sleeps awake. Where time is counted in instructions, an idle processor has next to none of it: a
- * nap of milliseconds would take seconds of ours.
+ * Waits in a busy loop: if time is counted in instructions, the time of an idle processor almost
+ * stands still, and a sleep of milliseconds would take seconds.
  */
 static void nap(unsigned ms)
 {
@@ -158,7 +158,7 @@ static void nap(unsigned ms)
 	while (util_now_ns() < end);
 }
 
-/* An errno. A file system may have work to finish without a caller that waits for it. */
+/* Unmounts. Returns 0 or an errno. A file system may be busy with background work for a while. */
 static int unmount(struct agent *a)
 {
 	util_close(steal_fd(&a->root));
@@ -287,7 +287,7 @@ static int do_mark(struct wire_in *in)
 	return 0;
 }
 
-/* Of the kernel's names only those of code: "ffffffff81000000 T _text". */
+/* Sends the kernel's symbols of code: "ffffffff81000000 T _text". */
 static int do_symbols(struct strbuf *out)
 {
 	auto_strbuf all = STRBUF_INIT, code = STRBUF_INIT;
@@ -309,7 +309,7 @@ static int do_symbols(struct strbuf *out)
 	return rc;
 }
 
-/* ---- looking ---- */
+/* ---- walking and checking ---- */
 
 static int do_walk(struct agent *a, struct wire_in *in, struct strbuf *out)
 {
@@ -420,7 +420,7 @@ static int do_times(struct agent *a, struct wire_in *in, struct strbuf *out)
 	return 0;
 }
 
-/* The command's output is the file system's, in a way, and may be anything. */
+/* Runs a user's command, whose output depends on the tested file system, and may be anything. */
 static int do_user(struct agent *a, struct wire_in *in, struct strbuf *out)
 {
 	struct user_command c = { .text = wire_text(in) };
@@ -449,7 +449,7 @@ static int do_sync(struct agent *a, struct strbuf *out)
 	return 0;
 }
 
-/* A file system that is frozen keeps a writer waiting: no other process is there to write. */
+/* Freezes the file system, or thaws it. A frozen file system blocks writers, but there are none. */
 static int do_freeze(struct agent *a, bool freeze, struct strbuf *out)
 {
 	int rc = a->root < 0 ? -1 : ioctl(a->root, freeze ? FIFREEZE : FITHAW, 0);
@@ -468,7 +468,7 @@ static int do_clock(struct wire_in *in, struct strbuf *out)
 	return 0;
 }
 
-/* An errno. Nothing of it lies at the start of a page here, where it could be taken for flash. */
+/* Numbers a page; 0 or an errno. The arrays begin no page of memory, so none looks like flash. */
 static int number_page(int fd, uint64_t mark, uint64_t number)
 {
 	uint64_t first[2] = { mark, number }, second[2] = { ~mark, number };
@@ -524,12 +524,12 @@ static int do_fill(struct agent *a, struct wire_in *in, struct strbuf *out)
 /* ---- programs of the host ---- */
 
 /*
- * The host's files are seen through hostfs, read-only, with our devices laid over its own; the
- * program sees nothing else. All of that is gone with the child's mount namespace.
+ * Enters the host's files, which hostfs shows read-only, with the guest's devices over the host's;
+ * the program sees no other files. The mounts end with the child's mount namespace.
  */
 static void enter_host(void)
 {
-	/* A kernel that has none finds there, in its own root, what it will be asked to run. */
+	/* A kernel without hostfs has the programs that it will run in its own root. */
 	if (unshare(CLONE_NEWNS) < 0 ||
 	    (mount("none", "/host", "hostfs", MS_RDONLY | MS_NOSUID, "/") < 0 && errno != ENODEV) ||
 	    mount("/dev", "/host/dev", NULL, MS_BIND, NULL) < 0 || chroot("/host") < 0 ||
@@ -563,8 +563,8 @@ static int do_run(struct agent *a, struct wire_in *in, struct strbuf *out)
 }
 
 /*
- * From here on machines are cloned, and random numbers of the kernel shall be the same in each
- * until it stirs them the next time; so that is done now.
+ * Reseeds the kernel's random numbers now: machines are cloned from here on, and their random
+ * numbers must be the same until the kernel's next reseeding.
  */
 static void stir_random(void)
 {

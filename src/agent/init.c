@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * init.c - the agent: a static program that is init in a guest, does what the host asks for, and
- * nothing else. The agent is made of the same rooms as the host's program, so an operation is
- * performed, and a tree walked, in the same way on both sides.
+ * init.c - the agent: a static program that is init in a guest, and performs the commands of the
+ * host. The agent is made of the same rooms as the host's program, so an operation is performed,
+ * and a tree walked, in the same way on both sides.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 enum { DISKS = 4, ALIGN = 4096, WAIT_TRIES = 5000, MODULES_MAX = 32, KEEP_BYTES = 1 << 20 };
 
-/* The message is read by the host, with the rest of the console. */
+/* Prints a message, which the host reads on the console, and gives up. */
 static void give_up(const char *what)
 {
 	fprintf(stderr, "outage-agent: %s: %s\n", what, strerror(errno));
@@ -38,7 +38,7 @@ static void make_place(const char *dir, const char *type)
 		give_up(dir);
 }
 
-/* Programs that the kernel would start by itself, at each event of a device, are not there. */
+/* Disables programs that the kernel would start at each event of a device: there are none. */
 static void start_no_programs(void)
 {
 	static const char *const names[] = { "/proc/sys/kernel/hotplug",
@@ -52,7 +52,7 @@ static void start_no_programs(void)
 	}
 }
 
-/* A line of a file in /sys, without its end; "" if there is none. */
+/* Reads a line of a file in /sys, without its line end; "" if there is none. */
 static void read_line(const char *path, char *out, size_t size)
 {
 	auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -63,8 +63,8 @@ static void read_line(const char *path, char *out, size_t size)
 }
 
 /*
- * Modules lie in the root as /modules/00, /modules/01, ..., in the order in which to load them, and
- * what one is to be told as /modules/00.args.
+ * Loads the modules /modules/00, /modules/01, ... in their order, with the parameters in
+ * /modules/00.args and so on.
  */
 static void load_modules(void)
 {
@@ -82,7 +82,7 @@ static void load_modules(void)
 	}
 }
 
-/* Makes a node for the disk that calls itself `id`; `name` gets the kernel's name for it. */
+/* Makes a node for the disk with the serial `id`; `name` gets the kernel's name for it. */
 static bool find_disk(const char *id, const char *node, char name[16])
 {
 	char path[64], text[64];
@@ -102,7 +102,7 @@ static bool find_disk(const char *id, const char *node, char name[16])
 	return false;
 }
 
-/* Persistent memory has no name to ask for: there is one device, which is ours. */
+/* Finds persistent memory, which has no serial: there is one such device, ours. */
 static bool find_pmem(const char *node, char name[16])
 {
 	char text[64];
@@ -218,7 +218,7 @@ static void follow(struct agent *a, struct mailbox *m, struct wire_out *w)
 	}
 	wire_finish(w);
 	answer(m, &w->text);
-	/* A buffer that was long once need not stay in memory that a file system could use. */
+	/* A buffer that was long once is freed, as the file system could use the memory. */
 	if (w->text.cap > KEEP_BYTES)
 		wire_release(w);
 }
@@ -226,8 +226,8 @@ static void follow(struct agent *a, struct mailbox *m, struct wire_out *w)
 /* ---- for commands of workloads ---- */
 
 /*
- * "outage mark text WORDS...", as outage-mark(1): a place in the trace, where a crash is tried.
- * Where operations begin and end is known already.
+ * Performs "outage mark text WORDS...", as outage-mark(1): marks a crash point in the trace. The
+ * agent itself marks operations.
  */
 static int be_outage(int argc, char **argv)
 {

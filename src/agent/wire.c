@@ -2,7 +2,7 @@
 /*
  * wire.c - packs and unpacks the numbers, texts and parts of a message to or from the agent.
  *
- * W1: the length that a message, a part or a text says is that of what follows it.
+ * W1: the length in a message, a part or a text is the length of the bytes that follow.
  */
 #include "agent/wire.h"
 
@@ -25,7 +25,7 @@ void wire_put_bytes(struct strbuf *out, const void *data, size_t len)
 	strbuf_add(out, data, len);
 }
 
-/* The NUL comes along, so that the other side can use it where it lies. */
+/* Adds a text with its NUL, so that the other side can use it in place. */
 void wire_put_text(struct strbuf *out, const char *text)
 {
 	wire_put_bytes(out, text, strlen(text) + 1);

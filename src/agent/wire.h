@@ -3,9 +3,9 @@
  * wire.h - the messages between the host and the agent in a guest.
  *
  * The channel is a second disk of the guest, the mailbox, which the host serves as it serves the
- * first one. At MAIL_COMMANDS the agent reads; the host keeps it waiting there until it has
- * something to say. At MAIL_ANSWERS the agent writes. So messages are whole, of any length, and
- * need no driver but the disk's.
+ * first one. The agent reads at MAIL_COMMANDS, where the host delays the read until it has a
+ * message, and writes at MAIL_ANSWERS. So messages are whole, of any length, and need only the
+ * disk's driver.
  *
  *	message:  head, then `count` parts
  *	head:     magic, version, count, length of all parts in bytes, serial number (32 bits each)
@@ -13,8 +13,8 @@
  *
  * Numbers are in the byte order of the machine, which host and guest share. The host sends parts
  * with status 0; the agent answers each of them, with the same command, in the same order. A status
- * below 0 is -errno: the agent could not do its work, or (AGENT_NOT_DONE) did not try, as something
- * before had failed. An answer of the file system under test is in the bytes.
+ * below 0 is -errno: the agent could not do its work, or (AGENT_NOT_DONE) did not try, as an
+ * earlier part had failed. The result of the file system under test is in the bytes.
  *
  * Neither side trusts the other: the guest's answers come from a kernel under test.
  */
@@ -31,18 +31,18 @@ enum {
 	WIRE_PART = 12,
 	WIRE_MAX = 96 << 20, /* bytes of a message */
 
-	MAIL_COMMANDS = 1 << 20, /* where a search for a partition table does not look */
+	MAIL_COMMANDS = 1 << 20, /* where no search for a partition table reads */
 	MAIL_ANSWERS = 128 << 20,
 	MAIL_READ = 64 << 10, /* bytes that the agent reads first */
 	MAIL_BYTES = 256 << 20,
 
 	/*
 	 * A guest has little memory: the files' contents are sent with the tree only if they are
-	 * little.
+	 * small.
 	 */
 	WIRE_CONTENT_FILE = 256 << 10,
 	WIRE_CONTENT_ALL = 4 << 20,
-	WIRE_READ_MAX = 4 << 20, /* and else read in pieces, of at most so many bytes */
+	WIRE_READ_MAX = 4 << 20, /* larger ones are read in pieces of at most so many bytes */
 };
 
 #define MAIL_ID "outage-mail"
@@ -59,12 +59,14 @@ enum agent_command {
 	AGENT_BEGIN,  /* text: workload; its operations follow */
 	AGENT_OP,     /* u32: which -> i64: result, u32: it is still mounted */
 	AGENT_END,
-	/* u32: fields, u64: content limit, u32: n, n texts to ignore -> text: tree; what it does
-	 * not say of files within the limit is to be asked for by AGENT_READ */
+	/*
+	 * u32: fields, u64: content limit, u32: n, n texts to ignore -> text: tree; content of
+	 * files within the limit that is not in it is read by AGENT_READ
+	 */
 	AGENT_WALK,
 	/*
-	 * text: tree, "" for what was walked last, u32: ms of patience with a full one -> u32: n,
-	 * n times kind u32, path, words, promise
+	 * text: tree, "" for that of the last walk, u32: ms of patience with a full file system ->
+	 * u32: n, n times kind u32, path, words, promise
 	 */
 	AGENT_USABLE,
 	AGENT_STAT,   /* text: path -> i32: errno, u32: mode, u64: size, u64: blocks */
@@ -110,13 +112,13 @@ void wire_put_bytes(struct strbuf *out, const void *data, size_t len);
 struct wire_out {
 	struct strbuf text;
 	uint32_t count;
-	size_t part; /* where the part that is being written begins */
+	size_t part; /* where the current part begins */
 };
 
 void wire_start(struct wire_out *w, uint32_t serial);
-/* Begins a part; the bytes then put into w->text are its own. */
+/* Begins a part; the bytes that are then added to w->text belong to it. */
 void wire_part(struct wire_out *w, enum agent_command command, int32_t status);
-/* Sets the status of the part at hand, and drops what it holds. */
+/* Sets the status of the current part, and drops its bytes. */
 void wire_fail(struct wire_out *w, int32_t status);
 /* Fills in counts and lengths. */
 void wire_finish(struct wire_out *w);
@@ -124,7 +126,7 @@ void wire_release(struct wire_out *w);
 
 /* ---- reading ---- */
 
-/* Reads on; once something was not there, everything is 0 or "" and `bad` stays set. */
+/* A part that is being read; after a field was missing, all are 0 or "" and `bad` stays set. */
 struct wire_in {
 	const unsigned char *p;
 	size_t left;
@@ -133,7 +135,7 @@ struct wire_in {
 
 uint32_t wire_u32(struct wire_in *in);
 uint64_t wire_u64(struct wire_in *in);
-/* Points into the message, and ends with a NUL; no NUL is inside. */
+/* Returns a text, which points into the message and ends with a NUL; no NUL is inside. */
 const char *wire_text(struct wire_in *in);
 const unsigned char *wire_bytes(struct wire_in *in, size_t *len);
 
@@ -141,9 +143,9 @@ struct wire_head {
 	uint32_t count, len, serial;
 };
 
-/* The head in the first WIRE_HEAD bytes; -EPROTO if it is none, or of another version. */
+/* Reads the head in the first WIRE_HEAD bytes; -EPROTO if it is wrong, or of another version. */
 int wire_head(const unsigned char *text, struct wire_head *out, struct err *err) must_check;
-/* The next part of `in`; false at the end, or if it is cut short (`bad`). */
+/* Reads the next part of `in`; false at the end, or if the part is cut short (`bad`). */
 bool wire_next(struct wire_in *in, uint32_t *command, int32_t *status, struct wire_in *part);
 
 #endif

@@ -61,33 +61,8 @@ static void put_harm(const void *member, struct strbuf *out)
 
 #define FIELD(...) RECORD_FIELD(struct app_plan, __VA_ARGS__)
 static const struct record_field plan_fields[] = {
-	FIELD("dir", TRUST_FILE, PROSE, dir, .option = "", .required = true),
-	/* run and stop: what was done is told, and not run again */
-	FIELD("run", TRUST_HARMLESS, PROSE, run, .required = true),
-	FIELD("check", TRUST_COMMAND, PROSE, check),
-	FIELD("restart", TRUST_COMMAND, PROSE, restart),
-	FIELD("query", TRUST_COMMAND, PROSE, query),
-	FIELD("stop", TRUST_HARMLESS, PROSE, stop),
-	FIELD("kill", TRUST_HARMLESS, FLAG, kill),
-	FIELD("profile", TRUST_HARMLESS, PROSE, profile, .required = true),
-	/* its lines are in the trace */
-	FIELD("ack-file", TRUST_HARMLESS, PROSE, ack_file),
-	FIELD("unit", TRUST_HARMLESS, NUMBER, unit),
-	FIELD("max-subset", TRUST_HARMLESS, NUMBER, max_subset),
-	FIELD("budget", TRUST_HARMLESS, NUMBER, budget),
-	FIELD("seed", TRUST_HARMLESS, NUMBER, seed),
-	FIELD("timeout-ms", TRUST_HARMLESS, NUMBER, timeout_ms, .option = "timeout"),
-	FIELD("crash", TRUST_HARMLESS, SET, crash, .words = "reorder recovery",
-	      .otherwise = APP_CRASH_REORDER),
-	FIELD("recoveries", TRUST_HARMLESS, NUMBER, recoveries, .otherwise = 16),
-	FIELD("findings", TRUST_HARMLESS, NUMBER, limit),
-	FIELD("suppress", TRUST_HARMLESS, PROSE, suppress),
-	FIELD("stacks", TRUST_HARMLESS, FLAG, stacks),
-	FIELD("note", TRUST_HARMLESS, LIST, notes, .option = ""),
-	FIELD("root-ino", TRUST_HARMLESS, NUMBER, root_ino, .option = ""),
-	FIELD("outer-state", TRUST_HARMLESS, PROSE, outer_state, .option = ""),
-	FIELD("outer-point", TRUST_HARMLESS, NUMBER, outer_point, .option = ""),
-	FIELD("first-point", TRUST_HARMLESS, NUMBER, first_point, .option = ""),
+#define PLAN_AS FIELD
+#include "app/app_options.def"
 };
 #undef FIELD
 

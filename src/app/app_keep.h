@@ -16,27 +16,14 @@
 #define APP_APP_KEEP_H
 
 #include "case/dir.h"
+#include "case/plan_def.h"
 
 enum { APP_CRASH_REORDER = 1 << 0, APP_CRASH_RECOVERY = 1 << 1 };
 
 struct app_plan {
-	char *dir; /* where the application found its directory */
-	char *run, *check, *restart, *query, *stop;
-	char *profile, *ack_file;
-	uint64_t unit, max_subset, budget, seed, timeout_ms;
-	uint64_t crash;	     /* bits of APP_CRASH_... */
-	uint64_t recoveries; /* as --recoveries says */
-	uint64_t limit;	     /* findings; 0: no limit */
-	struct words notes;  /* of the recording, for people */
-	char *suppress;	     /* rules (case/suppress.h), or NULL */
-	uint64_t root_ino;   /* of the directory in the trace */
-	/* Of a restart: the state that it came after, of how many events; and where its own begin.
-	 */
-	char *outer_state;
-	uint64_t outer_point, first_point;
-	bool kill;
-	bool stacks; /* the callers are in RUN/stacks */
-	bool ours;   /* this user made it, or takes it for his own; see case_trust() */
+#define PLAN_AS MEMBER
+#include "app/app_options.def"
+	bool ours; /* this user made it, or takes it for his own; see case_trust() */
 };
 
 void app_plan_release(struct app_plan *p);
@@ -90,7 +77,7 @@ struct app_summary {
 	uint64_t operations, acks, crash_states, unique_states, checked, findings, failing, errors;
 	uint64_t suppressed;	    /* findings that a rule names */
 	uint64_t unexplained;	    /* findings whose cause is not known */
-	uint64_t patterns, covered; /* of operations; cover.h */
+	uint64_t patterns, covered; /* patterns of operations; cover.h */
 	double elapsed_s, left_out;
 	bool budget_hit;
 	/* Of the second crash: ways in which good states are changed, restarts that were recorded,

@@ -20,7 +20,7 @@ struct posix_model {
 	bool made;
 	struct vec_of(struct model_piece) pieces;
 	struct vec_of(uint32_t) needs;
-	struct vec_of(uint32_t) place;	 /* of each change among the pieces */
+	struct vec_of(uint32_t) place;	 /* the place of each change among the pieces */
 	struct vec_of(uint32_t) ordered; /* pieces */
 	struct vec_of(unsigned char) bytes;
 };

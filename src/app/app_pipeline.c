@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "app/app_finding.h"
 #include "app/app_record.h"
 #include "app/app_recovery.h"
 #include "app/app_run.h"
@@ -65,23 +66,6 @@ static void take_lines(struct words *out, const struct strbuf *text)
 			vec_push(out, xstrdup(line));
 }
 
-static int end_fails(const struct app_whole *p, const struct verdict *v, struct err *err)
-{
-	auto_strbuf said = STRBUF_INIT;
-
-	if (p->o->plan.query && v->harm == APP_ROLLED_BACK)
-		return err_set(err, -EINVAL,
-			       "%s, and nothing crashed: a line that was acknowledged must stay "
-			       "visible; if the run changes or removes what it acknowledged, use "
-			       "--check",
-			       v->seen);
-	strbuf_add_flat(&said, strbuf_str(&v->said));
-	return err_set(err, -EINVAL,
-		       "the %s fails on the directory as the run left it, without any crash: "
-		       "mend that first (%.100s: %.300s)",
-		       app_plan_asks(&p->o->plan), v->seen, strbuf_str(&said));
-}
-
 static int end_differs(const struct app_whole *p, struct err *err)
 {
 	return err_set(err, -EINVAL,
@@ -113,20 +97,6 @@ static int show_before(struct app_whole *p, struct strbuf *shown, struct err *er
 	return rc;
 }
 
-/* Of a run that goes on: what is checked with may be another by now. */
-static int check_end(struct app_whole *p, struct err *err)
-{
-	auto_free char *id = xasprintf("1.%zu", p->run.trace.events.n);
-	struct app_search_opts o = search_of(p, &p->run);
-	struct verdict v = { 0 };
-	int rc = search_one(&o, id, &v, err);
-
-	if (!rc && v.fails)
-		rc = end_fails(p, &v, err);
-	verdict_release(&v);
-	return rc;
-}
-
 /* Checks the directory as the run left it, several times. */
 static int verify_end(struct app_whole *p, struct err *err)
 {
@@ -141,7 +111,7 @@ static int verify_end(struct app_whole *p, struct err *err)
 		if (rc)
 			break;
 		if (!i && v.fails)
-			rc = end_fails(p, &v, err);
+			rc = search_end_fails(&o, NULL, &v, err);
 		else if (!i)
 			strbuf_add(&first, strbuf_str(&v.said), v.said.len);
 		else if (v.fails ||
@@ -162,42 +132,9 @@ static int verify_end(struct app_whole *p, struct err *err)
 
 /* ---- while it runs ---- */
 
-/* Which restart of the run it is: its directory has that name. */
-static const char *nested_number(const struct app_whole *p)
+static void make_case(struct app_whole *p, const struct search_found *f, struct app_case *c)
 {
-	return strrchr(p->at->dir, '/') + 1;
-}
-
-/* The state after the first crash is good; the explanation is about the second. */
-static void tell_first_crash(const struct app_whole *p, struct app_case *c)
-{
-	auto_free char *title = steal(c->title), *state = steal(c->state);
-	uint64_t point = p->at->plan.outer_point;
-	auto_strbuf where = STRBUF_INIT;
-
-	if (point)
-		app_words_event(&p->run.trace, &p->log, point - 1, &where);
-	c->title = xasprintf("the power failed again while it came up after a crash %s%s: %s",
-			     point ? "after " : "before the first operation", strbuf_str(&where),
-			     title);
-	c->state = xasprintf("r%s:%s", nested_number(p), state);
-}
-
-static void make_case(const struct app_whole *p, const struct search_found *f, struct app_case *c)
-{
-	*c = (struct app_case){ .state = xstrdup(f->why.id),
-				.point = f->why.point,
-				.acks = f->why.acked,
-				.states = f->states,
-				.shown = f->shown,
-				.asked = f->asked,
-				.harm = f->why.harm,
-				.cause = f->why.cause ? xstrdup(f->why.cause) : NULL,
-				.seen = xstrdup(f->verdict.seen ? f->verdict.seen : "") };
-	app_words_case(&p->at->history, p->at_log, &p->at->stacks, &p->o->plan, &f->why, c);
-	if (p->at != &p->run)
-		tell_first_crash(p, c);
-	strbuf_add(&c->said, strbuf_str(&f->verdict.said), f->verdict.said.len);
+	app_finding_case(&p->run, &p->log, p->at, p->at_log, f, c);
 }
 
 static void save_case(struct app_whole *p, uint64_t n, const struct app_case *c)
@@ -403,6 +340,7 @@ static void check_tried(struct app_whole *p)
 {
 	struct app_summary *s = &p->out->summary;
 
+	/* Findings that an earlier part of the run has kept count, though none was tried now. */
 	p->out->untried = !s->checked && !s->findings && !s->suppressed && !s->errors;
 	s->errors += p->out->untried;
 }
@@ -415,6 +353,7 @@ static struct app_search_opts search_all_of(struct app_whole *p, struct app_run 
 	struct app_search_opts o = search_of(p, run);
 	uint64_t spent = util_now_ns() - p->explored_ns;
 
+	o.answers = p->answers;
 	o.jobs = (unsigned)p->o->jobs;
 	if (p->o->time_ns)
 		o.time_ns = max(p->o->time_ns - min(p->o->time_ns, spent), (uint64_t)1);
@@ -481,23 +420,12 @@ static void add_totals(struct app_whole *p, const struct search_totals *t)
 /* A check that fails because one was there before it says nothing about a crash. */
 static int nested_end(struct app_whole *p, struct app_run *nested, struct err *err)
 {
-	auto_free char *id = xasprintf("1.%zu", nested->trace.events.n);
 	struct app_search_opts o = search_of(p, nested);
-	auto_strbuf said = STRBUF_INIT;
-	struct verdict v = { 0 };
-	int rc = search_one(&o, id, &v, err);
 
-	strbuf_add_flat(&said, strbuf_str(&v.said));
-	if (!rc && v.fails)
-		rc = err_set(err, -EINVAL,
-			     "the %s fails where the application had come up once after a crash, "
-			     "without a second one: it must not change what is good%s "
-			     "(%.100s: %.300s)",
-			     app_plan_asks(&p->o->plan),
-			     p->o->plan.restart ? "" : ", or give --restart", v.seen,
-			     strbuf_str(&said));
-	verdict_release(&v);
-	return rc;
+	return search_end(&o,
+			  p->o->plan.restart ? "it must not change what is good"
+					     : "it must not change what is good, or give --restart",
+			  err);
 }
 
 static int search_restart(void *ctx, struct app_run *nested, uint64_t *states, struct err *err)
@@ -521,6 +449,7 @@ static int search_restart(void *ctx, struct app_run *nested, uint64_t *states, s
 	p->at = nested;
 	p->at_log = &log;
 	struct app_search_opts o = search_all_of(p, nested);
+	o.restart = p->run.nested.n;
 	rc = search(&o, &r, err);
 	keep_counts(p, &r);
 	add_totals(p, &r.totals);
@@ -591,7 +520,6 @@ static int explore(struct app_whole *p, struct err *err)
 
 	p->explored_ns = util_now_ns();
 	struct app_search_opts o = search_all_of(p, &p->run);
-	o.answers = p->answers;
 	if (recovers(p)) {
 		o.changed = on_changed;
 		o.states.budget = nested_firsts(o.states.budget);
@@ -612,18 +540,20 @@ static int explore(struct app_whole *p, struct err *err)
 		keep_counts(p, &r);
 		summarise(p, &r);
 		p->out->by_signal = r.totals.by_signal;
-		check_tried(p);
 		if (!p->out->broken)
 			recover_again(p, r.totals.states.given);
 	}
 	if (p->o->resume) {
 		struct err why = ERR_INIT;
-		bool end = !rc && !p->out->stopped && !p->out->summary.errors;
+		bool end = !rc && !p->out->stopped && !p->out->summary.errors &&
+			   p->out->summary.checked;
 		int late = settle(p, end, &why);
 
 		if (!rc && late)
 			rc = err_set(err, late, "%s", why.msg);
 	}
+	if (!rc)
+		check_tried(p);
 	if (!rc)
 		rc = case_summary_save(&app_kind, p->run.dir, &p->out->summary, err);
 	search_result_release(&r);
@@ -731,7 +661,7 @@ static int make_run(struct app_whole *p, struct err *err)
 	return 0;
 }
 
-/* Of a run that was none, nothing is worth keeping. */
+/* Removes the directory of a run in which nothing was recorded. */
 static void discard(const struct app_whole *p)
 {
 	auto_free char *run = xasprintf("%s/" CASE_RUN, p->run.dir);
@@ -803,7 +733,11 @@ static int go_on(struct app_whole *p, struct err *err)
 	app_plan_release(&o->plan);
 	rc = app_plan_load(p->run.dir, &o->plan, err);
 	o->recorded(o->ctx);
-	return rc ? rc : check_end(p, err);
+	if (rc)
+		return rc;
+	/* The check may be another by now. */
+	struct app_search_opts search = search_of(p, &p->run);
+	return search_end(&search, NULL, err);
 }
 
 static int run_all(struct app_whole *p, struct err *err)

@@ -10,7 +10,7 @@
 #include "app/app_search.h"
 
 struct app_asked {
-	struct app_plan plan; /* of a run that goes on, it becomes that of the run */
+	struct app_plan plan; /* becomes that of the run, if one goes on */
 	const char *output;   /* the run's directory; NULL: a new one */
 	const char *resume;   /* goes on with that run; or NULL */
 	uint64_t given;	      /* then the fields of the plan that must be the same; see given.h */
@@ -34,9 +34,9 @@ struct app_outcome {
 	double checked_s; /* until all states of the run were checked */
 	bool by_signal;	  /* a signal ended the search */
 	bool broken;	  /* or the search could not go on */
-	bool untried;	  /* not even one crash state was checked */
+	bool untried;	  /* no crash state was checked */
 	bool stopped;	  /* by a signal or the time: there is more to do */
-	/* Of summary.errors: states of the run that could not be checked, and why. */
+	/* A part of summary.errors: states of the run that could not be checked, and why. */
 	uint64_t unchecked;
 	char why_unchecked[768];
 	struct err error;    /* the first of the others */

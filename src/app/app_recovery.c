@@ -51,7 +51,7 @@ static int hash_of(const struct trace *t, struct hash128 *out, struct err *err)
 	return rc;
 }
 
-/* Runs it once more on the state, in front of a recording mount. */
+/* Runs the restart once more on the state, in front of a recording mount. */
 static int record_restart(const struct app_run *run, const struct app_state *s, const char *dir,
 			  uint64_t *root_ino, struct err *err)
 {

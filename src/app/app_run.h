@@ -22,7 +22,7 @@ struct app_run {
 	struct words shown;	   /* by --query, at the end */
 	char *base;
 	struct judge judge;
-	/* Of a restart after a crash: the run that crashed, and judges what is left. NULL: a run.
+	/* For a restart after a crash: the run that crashed, whose check judges. NULL: a run.
 	 */
 	struct app_run *whole;
 	struct vec_of(struct app_run *) nested; /* restarts, as far as they are loaded */

@@ -43,6 +43,7 @@ static struct checkers_opts checkers_of(const struct app_search_opts *o)
 		.place = o->place,
 		.launcher = o->launcher,
 		.answers = o->answers,
+		.restart = o->restart,
 		.check = { .command = o->judge->command,
 			   .errors_apart = o->judge->errors_apart,
 			   .timeout_ms = o->timeout_ms,
@@ -92,6 +93,38 @@ int search_one(const struct app_search_opts *o, const char *id, struct verdict *
 	int rc = ask(o, k, id, out, err);
 
 	checker_free(k);
+	return rc;
+}
+
+int search_end_fails(const struct app_search_opts *o, const char *advice, const struct verdict *v,
+		     struct err *err)
+{
+	auto_strbuf said = STRBUF_INIT;
+
+	if (!advice && o->judge->plan->query && v->harm == APP_ROLLED_BACK)
+		return err_set(err, -EINVAL,
+			       "%s, and nothing crashed: a line that was acknowledged must stay "
+			       "visible; if the run changes or removes what it acknowledged, use "
+			       "--check",
+			       v->seen);
+	strbuf_add_flat(&said, strbuf_str(&v->said));
+	return err_set(err, -EINVAL, "the %s fails %s: %s (%.100s: %.300s)",
+		       app_plan_asks(o->judge->plan),
+		       advice ? "where the application had come up once after a crash, without a "
+				"second one"
+			      : "on the directory as the run left it, without any crash",
+		       advice ? advice : "mend that first", v->seen, strbuf_str(&said));
+}
+
+int search_end(const struct app_search_opts *o, const char *advice, struct err *err)
+{
+	auto_free char *id = xasprintf("1.%zu", o->h->trace->events.n);
+	struct verdict v = { 0 };
+	int rc = search_one(o, id, &v, err);
+
+	if (!rc && v.fails)
+		rc = search_end_fails(o, advice, &v, err);
+	verdict_release(&v);
 	return rc;
 }
 
@@ -152,14 +185,14 @@ static int show(struct searching *s, const struct explained *why, struct search_
 	return 0;
 }
 
-static void found_release(struct search_found *f)
+void search_found_release(struct search_found *f)
 {
 	explained_release(&f->why);
 	verdict_release(&f->verdict);
 	*f = (struct search_found){ 0 };
 }
 
-/* Takes it; its number. */
+/* Takes ownership of what was found; returns its number. */
 static size_t add_found(struct searching *s, struct search_found *f)
 {
 	vec_push(&s->out->found, *f);
@@ -180,7 +213,7 @@ static int add_explained(struct searching *s, struct explained *why, size_t *at,
 		*why = (struct explained){ 0 };
 		*at = add_found(s, &f);
 	}
-	found_release(&f);
+	search_found_release(&f);
 	return rc;
 }
 
@@ -334,7 +367,7 @@ static char *cut_words(const struct searching *s, const struct err *err)
 	return xstrdup(s->out->totals.by_signal ? "a signal" : "the end of --time");
 }
 
-/* The same for a state of no known pattern. */
+/* Takes a state of no known pattern. */
 static int take_new(struct searching *s, const struct app_state *state, size_t *at, struct err *err)
 {
 	struct search_found held = { 0 };
@@ -353,7 +386,7 @@ static int take_new(struct searching *s, const struct app_state *state, size_t *
 	} else if (s->out->found.n == before && s->o->dropped) {
 		s->o->dropped(s->o->ctx);
 	}
-	found_release(&held);
+	search_found_release(&held);
 	return rc;
 }
 
@@ -423,7 +456,7 @@ static bool must_stop(void *ctx)
 void search_result_release(struct search_result *r)
 {
 	for (size_t i = 0; i < r->found.n; i++)
-		found_release(&r->found.v[i]);
+		search_found_release(&r->found.v[i]);
 	vec_release(&r->found);
 }
 
@@ -457,5 +490,45 @@ int search(const struct app_search_opts *o, struct search_result *out, struct er
 	verdict_release(&s.last);
 	vec_release(&s.knowns);
 	roles_release(&s.roles);
+	return rc;
+}
+
+/* ---- one state ---- */
+
+static int explain_one(struct searching *s, const struct app_state *state, const char *id,
+		       enum app_harm harm, unsigned checks_max, struct search_found *out,
+		       struct err *err)
+{
+	struct explain_opts how = explain_opts_of(s);
+	enum app_harm seen;
+	int rc = check_again(s, id, &seen, err);
+
+	if (rc <= 0 || seen != harm)
+		return rc < 0 ? rc : 1;
+	how.checks_max = checks_max;
+	rc = explain(&how, state, harm, &out->why, err);
+	if (!rc)
+		rc = show(s, &out->why, out, err);
+	return rc ? rc : !out->shown;
+}
+
+int search_again(const struct app_search_opts *o, const char *id, enum app_harm harm,
+		 unsigned checks_max, struct search_found *out, struct err *err)
+{
+	struct searching s = { .o = o, .checkers = checkers_of(o) };
+	struct app_state state = { 0 };
+	int rc = states_replay(o->h, id, &state, err);
+
+	if (rc)
+		return rc;
+	s.checkers.stop = is_told_to_stop;
+	s.checkers.ctx = (void *)(uintptr_t)o;
+	s.again = checker_new(o->h, &s.checkers);
+	roles_init(&s.roles, o->h);
+	rc = explain_one(&s, &state, id, harm, checks_max, out, err);
+	checker_free(s.again);
+	roles_release(&s.roles);
+	verdict_release(&s.last);
+	app_state_release(&state);
 	return rc;
 }

@@ -53,6 +53,7 @@ struct app_search_opts {
 	const struct judge *judge;
 	struct launcher *launcher; /* see checkers.h; or NULL */
 	struct answers *answers;   /* the same */
+	uint64_t restart;	   /* the same */
 	uint64_t timeout_ms;
 	unsigned jobs;
 	uint64_t time_ns; /* 0: no limit */
@@ -81,5 +82,19 @@ void search_result_release(struct search_result *r);
 /* One state, by its id. -EINTR if it was stopped. */
 int search_one(const struct app_search_opts *o, const char *id, struct verdict *out,
 	       struct err *err) must_check;
+/*
+ * The directory as the run left it, without any crash: that the check fails there is an error. Of a
+ * restart after a crash, `advice` says what to do; else it is NULL.
+ */
+int search_end(const struct app_search_opts *o, const char *advice, struct err *err) must_check;
+int search_end_fails(const struct app_search_opts *o, const char *advice, const struct verdict *v,
+		     struct err *err);
+/*
+ * Explains one state by its id, with `checks_max` checks (0: the usual number), and shows it. 1: it
+ * does not fail with that harm. `out` is zeroed before, and to be released in any case.
+ */
+int search_again(const struct app_search_opts *o, const char *id, enum app_harm harm,
+		 unsigned checks_max, struct search_found *out, struct err *err) must_check;
+void search_found_release(struct search_found *f);
 
 #endif

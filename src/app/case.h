@@ -30,7 +30,7 @@ void case_release(struct case_at *c);
 /* With nothing surviving. */
 int case_load(const struct history *h, uint64_t point, struct case_at *out, struct err *err)
 	must_check;
-/* The same from a model that has taken the first `point` events. */
+/* case_load() from a model that has taken the first `point` events. */
 void case_take(const struct history *h, struct model *m, uint64_t point, struct case_at *out);
 
 void case_keep_all(struct case_at *c);

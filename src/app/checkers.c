@@ -20,8 +20,8 @@
 
 enum {
 	DEPTH = 2,
-	TRIES = 2,	  /* of a state */
-	DEATHS_MAX = 6,	  /* of one worker in a row, without an answer between them */
+	TRIES = 2,	  /* tries of a state */
+	DEATHS_MAX = 6,	  /* in a row, of one worker, without an answer between them */
 	SLACK_MS = 60000, /* beyond the time of a check */
 	CHECK_MS = 10000,
 };
@@ -289,18 +289,18 @@ static int work(void *ctx, struct pool_worker *pool)
 
 /* ---- the parent ---- */
 
-/* Of a state that is asked about more than once, each time is a question of its own. */
+/*
+ * All that the check is given: a restart that is recorded again may have other events, and so other
+ * ids. Of a state that is asked about more than once, each time is a question of its own.
+ */
 static struct hash128 question_of(struct checkers *c, const struct app_state *a)
 {
-	size_t len = strlen(a->id);
-	uint64_t times = 0;
+	uint64_t key[] = { a->hash.lo, a->hash.hi, a->point, a->acked, c->opts->restart, 0 };
 	struct hash128 q;
 
-	if (!c->again)
-		return hash_bytes(a->id, len);
 	do
-		q = hash_bytes_seeded(a->id, len, ++times);
-	while (!hashset_insert(&c->asked, q));
+		q = hash_bytes_seeded(key, sizeof(key), c->again);
+	while (c->again && !hashset_insert(&c->asked, q) && ++key[5]);
 	return q;
 }
 
@@ -355,11 +355,6 @@ static void count(struct checkers *c, const struct check_result *r)
 	t->left += r->left_processes;
 }
 
-static const char *how_words(enum pool_how how)
-{
-	return how == POOL_HUNG ? "hung" : how == POOL_NONSENSE ? "said nonsense" : "died";
-}
-
 static void read_answer(struct checkers *c, const void *data, size_t len, struct check_result *r,
 			struct app_change *change)
 {
@@ -404,10 +399,12 @@ static int on_done(void *ctx, uint64_t number, const void *data, size_t len,
 	struct check_result r = { .end = CHECK_ERROR };
 	struct app_change change = { 0 };
 
-	if (lost)
-		strbuf_addf(&r.output, "the process that checked it %s", how_words(lost->how));
-	else
+	if (lost) {
+		strbuf_adds(&r.output, "the process that checked it ");
+		pool_end_words(lost, &r.output);
+	} else {
 		read_answer(c, data, len, &r, &change);
+	}
 	count(c, &r);
 	int rc = c->opts->done ? c->opts->done(c->opts->ctx, &a, &r) : 0;
 	if (!rc && change.any && c->opts->changed)
@@ -431,11 +428,14 @@ static void on_message(void *ctx, unsigned worker, uint32_t kind, const void *da
 static enum pool_then on_ended(void *ctx, const struct pool_end *e)
 {
 	struct checkers *c = ctx;
+	auto_strbuf words = STRBUF_INIT;
 
 	c->stats->replaced++;
+	pool_end_words(e, &words);
 	if (e->deaths >= DEATHS_MAX && !c->rc) {
-		c->rc = err_set(c->err, -ECHILD, "a process that checks crash states %s %u times",
-				how_words(e->how), e->deaths);
+		c->rc = err_set(c->err, -ECHILD,
+				"a process that checks crash states %s, %u times in a row",
+				strbuf_str(&words), e->deaths);
 		pool_kill(c->pool);
 	}
 	return e->how == POOL_HUNG || e->times >= TRIES ? POOL_SKIP : POOL_AGAIN;

@@ -40,6 +40,7 @@ struct checkers_opts {
 	void (*changed)(void *ctx, const struct app_state *s, const struct app_change *change);
 	/* Where answers are kept, and those of before the run was interrupted; or NULL. */
 	struct answers *answers;
+	uint64_t restart; /* 1 + the number of the one that is checked; 0: the run is */
 	/* Asked now and then; true ends the run. NULL: never. */
 	bool (*stop)(void *ctx);
 	void *ctx;
@@ -71,7 +72,7 @@ int checker_ask(struct checker *k, const char *id, struct check_result *r, struc
 	must_check;
 void checker_free(struct checker *k); /* NULL is fine */
 
-/* The same for one state. */
+/* Checks one state, without a pool. */
 int checkers_one(struct history *h, const struct app_state *s, const struct checkers_opts *opts,
 		 struct check_result *r, struct err *err) must_check;
 

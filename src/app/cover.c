@@ -140,8 +140,8 @@ static uint64_t last_point(const struct history *h, const struct change *c)
 }
 
 /*
- * Candidates, by point. Of each role the first changes, and the last: what is possible depends on
- * what else is in flight.
+ * Candidates, by point. For each role, the first changes and the last ones: what is possible
+ * depends on what else is in flight.
  */
 enum { TRIES_EACH = 8 };
 

@@ -34,7 +34,7 @@ enum explain_kind {
 struct explain_lost {
 	uint32_t change;
 	uint64_t event;
-	uint32_t kept, units; /* of a torn one; else 0 */
+	uint32_t kept, units; /* for a torn one; else 0 */
 };
 
 struct explained {
@@ -46,7 +46,7 @@ struct explained {
 	uint64_t after; /* the event that the crash comes after; UINT64_MAX: none */
 	uint64_t until; /* EXPLAIN_WINDOW: the event that mends it, if it is known; or UINT64_MAX */
 	char *cause;	/* the same for states that fail for the same reason; EXPLAIN_NOT: NULL */
-	struct vec_of(uint32_t) roles; /* of what is lost */
+	struct vec_of(uint32_t) roles; /* roles of the lost changes */
 	/*
 	 * The call that is missing, after the last of what is lost: with it, this state is none
 	 * that a crash could leave, and what it is then passes. See X3.
@@ -54,7 +54,7 @@ struct explained {
 	struct explain_mend {
 		bool found;
 		enum mend_what what;
-		uint32_t lost; /* of what in `lost` it is about */
+		uint32_t lost; /* the lost change that it is about */
 	} mend;
 	unsigned checks;
 	bool cut;      /* there were more questions than checks: it may be simpler than told */

@@ -50,7 +50,7 @@ struct change {
 	uint64_t object, other; /* `other`: what a rename replaced, or the second of a swap; or 0 */
 	uint64_t dir, dir2;	/* objects */
 	const char *name, *name2; /* borrowed from the trace */
-	const void *value;	  /* of an attribute; NULL: removed */
+	const void *value;	  /* for an attribute; NULL: removed */
 	size_t value_len;
 	uint32_t mode, uid, gid; /* UINT32_MAX: as it is */
 	bool moves;		 /* RESIZE: content moves, by collapse or insert */
@@ -76,7 +76,7 @@ struct object {
 	enum tree_type type;
 	uint32_t mode, uid, gid; /* when it was made */
 	uint64_t rdev;
-	const char *target; /* of a symbolic link */
+	const char *target; /* for a symbolic link */
 	bool unnamed;	    /* made by O_TMPFILE */
 	uint64_t live;	    /* its inode in the file system that has all contents; 0: none yet */
 	uint64_t made;	    /* the event; UINT64_MAX: it was there before */
@@ -102,7 +102,7 @@ struct history {
 	const struct profile *profile;
 	uint32_t unit_size;
 	struct reffs *base;	    /* for putting states together; objects are its inodes */
-	struct reffs_state *blank;  /* of that: nothing but the root */
+	struct reffs_state *blank;  /* a state with nothing but the root */
 	struct reffs_state *before; /* the directory before the first call */
 	struct reffs *live;	    /* every object's content, by name of its number */
 	struct vec_of(struct reffs_state *) kept; /* states of `live` that changes point into */

@@ -94,7 +94,7 @@ static bool note_after(void *ctx, uint64_t change)
 	return true;
 }
 
-/* Of a write in place: where its space, or the size that it is in, came from, if that still waits.
+/* The change that gave a write in place its space, or the size that it is in, if that waits.
  */
 static uint32_t after_of(struct history *h, uint64_t object, uint64_t from, uint64_t to)
 {

@@ -39,7 +39,7 @@ struct part {
 struct thing {
 	uint32_t epoch, round;
 	const struct reffs_inode *before; /* in the durable state; NULL: not there */
-	struct reffs_attr attr;		  /* of that */
+	struct reffs_attr attr;		  /* the attributes of that */
 	struct hash128 before_names, before_term;
 	uint64_t before_entries; /* UINT64_MAX: not counted yet */
 	uint64_t settled;	 /* parts that are durable; their number says which */
@@ -59,14 +59,14 @@ struct outline {
 	struct history *h;
 	struct vec_of(struct name_slot) slots;
 	struct vec_of(uint32_t) first, second; /* slots of each change; NONE */
-	struct vec_of(struct hash128) marks;   /* of each change */
+	struct vec_of(struct hash128) marks;   /* a hash for each change */
 	struct vec_of(struct thing) things;    /* by object */
 	struct vec_of(uint64_t) touched;       /* objects, in the state at hand */
 	struct vec_of(struct part) parts;
 	struct vec_of(struct survivor) list;
 	struct term *terms;
 	size_t n_terms, cap;
-	struct reffs_state *durable; /* of this epoch; borrowed */
+	struct reffs_state *durable; /* the durable state of this epoch; borrowed */
 	size_t times;		     /* something had become durable */
 	uint64_t point;
 	uint32_t epoch, round;
@@ -153,7 +153,7 @@ static struct thing *thing_of(struct outline *o, uint64_t object)
 	return t;
 }
 
-/* The same, for changing what it is now. */
+/* Returns a thing for a change of its present state. */
 static struct thing *touch(struct outline *o, uint64_t object)
 {
 	struct thing *t = thing_of(o, object);

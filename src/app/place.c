@@ -269,7 +269,7 @@ static int lend_cached(struct state_dir *l, int dir, const char *name,
 		hashset_insert(&p->cached, key);
 		p->cache_bytes += a->pages * REFFS_PAGE;
 	}
-	/* By a link, it would show one name more than it has. */
+	/* A file that is linked here would show one name more than it has. */
 	if (renameat(p->cache, hex, dir, name))
 		return err_set(l->puts->err, -errno, "cannot make the file %s of a crash state: %m",
 			       name);
@@ -629,7 +629,7 @@ void place_free(struct place *p)
 
 int place_look(struct place *p, struct tree *out, struct err *err)
 {
-	/* Of content the hashes are enough. */
+	/* For content the hashes are enough. */
 	struct tree_opts opts = { .content_limit = 1 };
 	auto_fd upper = openat(p->root, parts[UPPER], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

@@ -276,7 +276,7 @@ int posix_log_read(struct posix_log *log, struct trace_reader *r, struct err *er
 
 struct counted {
 	const char *path;
-	const char *to; /* of a rename or link: faults on those name both */
+	const char *to; /* for a rename or link: faults on those name both */
 	size_t call;
 };
 

@@ -40,7 +40,7 @@ struct posix_call {
 	uint32_t ends;		  /* the file that lost its last name; or POSIX_NO_FILE */
 	const char *path, *path2; /* path2: the new name of a rename or link; or NULL */
 	uint64_t occurrence;	  /* the n-th of its kind on these paths, from 1 */
-	uint64_t run, in_run;	  /* of writes: the run that has no sync in it, and the place there;
+	uint64_t run, in_run;	  /* for writes: the run without a sync in it, and the place there;
 				   * a single write is no run, 0 */
 	uint64_t at;		  /* of the log's own events */
 	bool unnamed;		  /* the file had no name yet */

@@ -67,7 +67,7 @@ static struct posix_node *find_node(const struct posix_names *n, uint64_t key, c
 	return i ? &n->nodes.v[i - 1] : NULL;
 }
 
-/* Makes it if there is none. */
+/* Returns the node of a key; makes one if there is none. */
 static struct posix_node *get_node(struct posix_names *n, uint64_t key, const char *name,
 				   size_t len)
 {

@@ -15,7 +15,7 @@
 
 enum {
 	POSIX_ROOT_INO = 1,
-	POSIX_PATH_MAX = 4096, /* of what is longer, the front is cut */
+	POSIX_PATH_MAX = 4096, /* longer paths are cut at the front */
 	POSIX_DEPTH_MAX = 128, /* directories of a path */
 	POSIX_LINKS_KEPT = 64, /* names of one file that are remembered one by one */
 };

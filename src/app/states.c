@@ -5,6 +5,8 @@
  * A state that waits for its turn is kept as its survivors, a bit for each change of its window and
  * some words for each torn one, because trees of all of them would not fit into memory. The state
  * is put together again when its turn comes.
+ *
+ * E1: the survivors that are taken back are those that were put away.
  */
 #include "app/states.h"
 
@@ -278,7 +280,7 @@ static void give(struct states *s, struct app_state *out, struct seen_state seen
 	copy_survivors(s->h, &s->survivors, &out->survivors);
 }
 
-/* Whether the set at hand is one of those that are only tried while there is room. */
+/* Whether the current set is tried only while there is room. */
 static bool is_far(const struct states *s)
 {
 	switch (s->at.layer) {
@@ -362,6 +364,7 @@ bool states_next(struct states *s, struct app_state *out)
 		return false;
 	const struct waiting_state *w = &s->waiting.v[s->next_waiting++];
 	take_back(s, w, &s->survivors);
+	assert(hash_eq(pattern_of(s, w->point, &s->survivors), w->pattern)); /* E1 */
 	give(s, out, see(s, w->point, &s->survivors), w, s->ids.buf + w->id, false);
 	return true;
 }

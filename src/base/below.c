@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd_path.h"
 #include "base/io.h"
 #include "base/names_in.h"
@@ -570,7 +571,7 @@ int below_make_named(const char *path, char **at, struct err *err)
 					name);
 		return rc;
 	}
-	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+	if ((fault_fails("below.mkdir") || mkdir(path, 0777) < 0) && errno != EEXIST)
 		return err_set(err, -errno, "cannot make the directory %s: %m", path);
 	*at = xstrdup(path);
 	return 0;
@@ -594,7 +595,7 @@ int below_make_dir(const char *dir, const char *name, struct err *err)
 	if (parent < 0)
 		return parent;
 	/* A group may not write to it, whatever umask says: see trust.h. */
-	if (mkdirat(parent, last, 0755) < 0 && errno != EEXIST)
+	if ((fault_fails("below.mkdir") || mkdirat(parent, last, 0755) < 0) && errno != EEXIST)
 		return err_set(err, -errno, "cannot make the directory %s: %m", shown);
 	auto_fd made = below_open_dir(dir, name, err);
 	return made < 0 ? made : 0;
@@ -672,7 +673,7 @@ static int go_down(struct removal *r, const char *name)
 
 static void remove_name(struct removal *r, const char *name)
 {
-	if (!unlinkat(r->fd, name, 0) || errno == ENOENT)
+	if ((!fault_fails("below.unlink") && !unlinkat(r->fd, name, 0)) || errno == ENOENT)
 		return;
 	int why = -errno;
 	int rc = why == -EISDIR || why == -EPERM ? go_down(r, name) : why;
@@ -696,7 +697,8 @@ static bool go_up(struct removal *r)
 	}
 	util_close(r->fd);
 	r->fd = steal_fd(&up);
-	if (unlinkat(r->fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+	if ((fault_fails("below.rmdir") || unlinkat(r->fd, name, AT_REMOVEDIR) < 0) &&
+	    errno != ENOENT)
 		remains(r, name, -errno);
 	return true;
 }
@@ -764,7 +766,7 @@ int below_remove_whole(const char *dir, const char *name, struct err *err)
 	if (parent < 0)
 		return parent;
 	auto_free char *hidden = below_new_name(last);
-	if (renameat(parent, last, parent, hidden) < 0)
+	if (fault_fails("below.rename") || renameat(parent, last, parent, hidden) < 0)
 		return err_set(err, -errno, "cannot remove %s: %m", shown);
 	return below_remove_at(parent, hidden, shown, err);
 }

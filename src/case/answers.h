@@ -28,7 +28,7 @@
 struct answers_head {
 	struct hash128 question;
 	uint64_t len;
-	struct seal seal; /* of both, and of the answer */
+	struct seal seal; /* covers both, and the answer */
 };
 
 /*

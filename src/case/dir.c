@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/below.h"
+#include "base/fault.h"
 #include "base/io.h"
 #include "base/number.h"
 
@@ -19,7 +20,7 @@ static const char findings[] = "findings";
 
 static int make_dir(const char *path, struct err *err)
 {
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+	if ((fault_fails("dir.mkdir") || mkdir(path, 0755) < 0) && errno != EEXIST)
 		return err_set(err, -errno, "cannot make the directory %s: %m", path);
 	return 0;
 }
@@ -75,7 +76,7 @@ static int make_new(const char *stem, char **out, struct err *err)
 	for (unsigned i = 1; !rc && !*out; i++) {
 		auto_free char *tried = xasprintf("outage-runs/%.*s-%04u", (int)n, stem, i);
 
-		if (mkdir(tried, 0755) == 0)
+		if (!fault_fails("dir.mkdir") && mkdir(tried, 0755) == 0)
 			*out = steal(tried);
 		else if (errno != EEXIST)
 			rc = err_set(err, -errno, "cannot make the directory %s: %m", tried);
@@ -299,8 +300,9 @@ int case_plan_parse(const struct case_plan *p, const char *text, size_t len, con
 		    void *out, struct err *err)
 {
 	uint64_t given = 0;
-	int rc = record_parse(p->type, text, len, source, out, &given, err);
 
+	memset(out, 0, p->type->size);
+	int rc = record_parse(p->type, text, len, source, out, &given, err);
 	if (rc)
 		return rc;
 	if (p->given)
@@ -416,12 +418,12 @@ static void link_trace(const char *run, const struct io_newdir *to)
 	struct err ignored = ERR_INIT;
 	auto_fd from = below_open_dir(run, NULL, &ignored);
 
-	if (from >= 0 && linkat(from, "trace", to->fd, "trace", 0) < 0)
+	if (from >= 0 && !fault_fails("dir.link") && linkat(from, "trace", to->fd, "trace", 0) < 0)
 		errno = 0;
 }
 
-int case_put(const struct case_kind *k, const char *run, const char *name, const void *finding,
-	     struct err *err)
+static int put(const struct case_kind *k, const char *run, const char *name, const void *finding,
+	       struct err *err)
 {
 	const struct case_finding *f = finding;
 	const struct case_files files = files_of(k);
@@ -460,7 +462,51 @@ int case_put_number(const struct case_kind *k, const char *run, uint64_t n, cons
 	auto_free char *name = number_name(n);
 	int rc = below_make_dir(run, findings, err);
 
-	return rc ? rc : case_put(k, run, name, finding, err);
+	return rc ? rc : put(k, run, name, finding, err);
+}
+
+/* Within a run, no link is followed; and what a killed process left there is removed. */
+static int make_above(const char *dir, char *name, bool in_run, struct err *err)
+{
+	if (!in_run)
+		return mkdir(dir, 0777) < 0 && errno != EEXIST
+			       ? err_set(err, -errno, "cannot make the directory %s: %m", dir)
+			       : 0;
+	*strchr(name, '/') = '\0';
+	int rc = below_make_dir(dir, name, err);
+	return rc ? rc : below_sweep(dir, name, err);
+}
+
+int case_place(const char *path, const char *kind, bool force, struct err *err)
+{
+	auto_free char *at = below_case(path), *dir = NULL, *name = NULL;
+	bool in_run = below_split(path, &dir, &name);
+	auto_free char *above = in_run ? xstrdup(dir) : xasprintf("%s/..", dir);
+	struct stat st;
+
+	/* The finding made before may have taken half an hour. */
+	if (!force && below_exists(at, CASE_FILE))
+		return err_set(err, -EEXIST,
+			       "%s holds a finding already: give --force to replace it, or another "
+			       "-o",
+			       path);
+	/* The place would be replaced with all it holds. */
+	if (kind && !in_run && lstat(path, &st) == 0)
+		return err_set(err, -EEXIST, "%s is there already: leave out -o", path);
+	if (kind && !case_is(above, kind))
+		return err_set(err, -EINVAL,
+			       "%s cannot be the place of a finding of outage %s, which needs its "
+			       "run: leave out -o",
+			       path, kind);
+	return make_above(dir, name, in_run, err);
+}
+
+int case_put_at(const struct case_kind *k, const char *path, const void *finding, struct err *err)
+{
+	auto_free char *dir = NULL, *name = NULL;
+
+	below_split(path, &dir, &name);
+	return put(k, dir, name, finding, err);
 }
 
 int case_keep(struct case_keeper *k, size_t nested, uint64_t n, const void *finding,
@@ -520,7 +566,7 @@ static int move_dir(const char *run, const char *from, const char *to, struct er
 
 	if (a < 0 || b < 0)
 		return a < 0 ? a : b;
-	if (renameat(a, old, b, new) < 0)
+	if (fault_fails("dir.rename") || renameat(a, old, b, new) < 0)
 		return err_set(err, -errno, "cannot move %s/%s to %s: %m", run, from, to);
 	int rc = io_sync_fd(b, run, err);
 	return rc ? rc : io_sync_fd(a, run, err);
@@ -619,7 +665,7 @@ int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err)
 
 		return rc ? rc : case_remove_number(run, n, err);
 	}
-	if (renameat(fd, from, fd, name) < 0)
+	if (fault_fails("dir.rename") || renameat(fd, from, fd, name) < 0)
 		return err_set(err, -errno, "cannot make %s/%s/%s: %m", run, findings, name);
 	return io_sync_fd(fd, dir, err);
 }

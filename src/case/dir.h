@@ -93,7 +93,7 @@ int case_plan_sync(const struct case_plan *p, const char *run, struct err *err) 
 /* -ENOENT if the run has none. */
 int case_plan_load(const struct case_plan *p, const char *run, void *out, struct err *err)
 	must_check;
-/* The same for a text; `source` names it in messages. */
+/* Parses a plan from a text; `source` names it in messages. */
 int case_plan_parse(const struct case_plan *p, const char *text, size_t len, const char *source,
 		    void *out, struct err *err) must_check;
 /* Whether its mark is this user's. */
@@ -110,7 +110,7 @@ struct case_writer {
 
 /* The text, which is empty then. */
 void case_write(struct case_writer *w, const char *name, struct strbuf *text);
-/* The same for a text that may be NULL or "": then there is no file. */
+/* Writes a text that may be NULL or "": then there is no file. */
 void case_write_any(struct case_writer *w, const char *name, const char *text);
 
 /* ---- runs whose findings need all that was recorded ---- */
@@ -138,7 +138,7 @@ struct case_finding {
  * of below.h take it, to be freed; NULL: to the run itself.
  */
 char *case_nested(const char *run, const char *state);
-/* The same without what names the nested run: "ID". */
+/* The state without the name of the nested run: "ID". */
 const char *case_state_within(const char *state);
 /* Marks a run whose recording is complete; its findings come later. */
 int case_run_mark(const struct case_kind *k, const char *run, struct err *err) must_check;
@@ -146,12 +146,9 @@ int case_summary_save(const struct case_kind *k, const char *run, const void *su
 		      struct err *err) must_check;
 
 /*
- * Keeps a finding as NAME below the run, in place of what has that name, on disk when it returns.
- * A state of a nested run needs that, too.
+ * Keeps a finding as RUN/findings/N, in place of what has that number, on disk when it returns. A
+ * state of a nested run needs that, too.
  */
-int case_put(const struct case_kind *k, const char *run, const char *name, const void *finding,
-	     struct err *err) must_check;
-/* The same as RUN/findings/N. */
 int case_put_number(const struct case_kind *k, const char *run, uint64_t n, const void *finding,
 		    struct err *err) must_check;
 
@@ -164,6 +161,19 @@ struct case_keeper {
 /* There are `nested` runs by now. */
 int case_keep(struct case_keeper *k, size_t nested, uint64_t n, const void *finding,
 	      struct err *err) must_check;
+/*
+ * For a finding that is made of another one: its place is free, or `force` says that what is there
+ * is replaced, and the directory above it is made. A finding of that kind needs its run, and lies
+ * in one; NULL: it stands by itself.
+ */
+int case_place(const char *path, const char *kind, bool force, struct err *err) must_check;
+/* Keeps such a finding there. */
+int case_put_at(const struct case_kind *k, const char *path, const void *finding, struct err *err)
+	must_check;
+/* How much smaller it is, in what the crash lost. */
+struct case_shrunk {
+	uint64_t lost_before, lost_after, tried;
+};
 int case_remove_number(const char *run, uint64_t n, struct err *err) must_check;
 /* One more than the last number of the findings that case_list() gave. */
 uint64_t case_next_number(const struct words *list);
@@ -189,7 +199,7 @@ void case_finding_release(const struct case_kind *k, void *finding);
  */
 int case_trust(const struct case_kind *k, const char *run, const void *finding, const void *plan,
 	       bool trust, bool *ours, struct err *err) must_check;
-/* The same for a run that goes on. */
+/* case_trust() for a run that goes on. */
 int case_trust_run(const struct case_kind *k, const char *run, const void *plan, bool trust,
 		   bool *ours, struct err *err) must_check;
 

@@ -9,14 +9,26 @@ const char *given_option(const struct record_field *f)
 	return f->option ? f->option : f->key.name;
 }
 
-int given_set(const struct record_type *t, void *s, uint64_t *given, const char *option,
-	      const char *value, struct err *err)
+static size_t field_of(const struct record_type *t, const char *option)
 {
 	size_t i = 0;
 
 	while (i < t->n && !streq(given_option(&t->fields[i]), option))
 		i++;
 	assert(i < t->n);
+	return i;
+}
+
+bool given_has(const struct record_type *t, uint64_t given, const char *option)
+{
+	return given >> field_of(t, option) & 1;
+}
+
+int given_set(const struct record_type *t, void *s, uint64_t *given, const char *option,
+	      const char *value, struct err *err)
+{
+	size_t i = field_of(t, option);
+
 	if (strchr(value, '\n') && t->fields[i].kind != RECORD_PROSE)
 		return err_set(err, -EINVAL, "--%s has a line end in it, which cannot be kept",
 			       option);

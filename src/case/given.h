@@ -13,6 +13,8 @@
 /* Sets what an option without its dashes is about. `given` gets a bit for the field; or is NULL. */
 int given_set(const struct record_type *t, void *s, uint64_t *given, const char *option,
 	      const char *value, struct err *err) must_check;
+/* Whether the field of an option has its bit. */
+bool given_has(const struct record_type *t, uint64_t given, const char *option);
 /* The name of the option that sets a field, without its dashes; "": none does. */
 const char *given_option(const struct record_field *f);
 /* The value of a field as an option has it; nothing if it is at its default. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* complaint.c - tells complaints of a kernel from what is routine. */
+/* complaint.c - recognises complaints of a kernel. */
 #include "check/complaint.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@ const char *const complaint_stalls[] = {
 	NULL,
 };
 
-/* No word that an id in hexadecimal could hold: "bad" is one. */
+/* These words cannot occur in a hexadecimal id, as "bad" could. */
 const char *const complaint_of_device[] = {
 	"error",
 	"corrupt",
@@ -57,7 +57,7 @@ bool complaint_has_word(const char *line, const char *word)
 	return false;
 }
 
-/* Without those that are the name of an option. */
+/* True if the line has the word, other than in the name of an option. */
 static bool mentions(const char *line, const char *what)
 {
 	size_t n = strlen(what);
@@ -68,7 +68,7 @@ static bool mentions(const char *line, const char *what)
 	return false;
 }
 
-/* "divide error: 0000 [#1] SMP": the kernel counts what it dies of, whatever that is called. */
+/* True for "divide error: 0000 [#1] SMP": the kernel numbers its oopses, whatever their names. */
 static bool is_oops(const char *line)
 {
 	const char *p = strstr(line, " [#");

@@ -49,8 +49,8 @@ bool finding_kind_known(const char *name)
 }
 
 /*
- * Makes one line of a text: output of programs and of the kernel has lines; the words of a finding
- * are one. Long text is cut between words. Takes the text over.
+ * Makes one line of a text, as output of programs and of the kernel has several. Cuts long text
+ * between words. Takes ownership of the text.
  */
 static char *one_line(char *text)
 {

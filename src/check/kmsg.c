@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kmsg.c - reads /dev/kmsg, and decides which complaints belong to which process. */
+/* kmsg.c - reads /dev/kmsg, and decides to which process a complaint belongs. */
 #include "check/kmsg.h"
 
 #include <ctype.h>
@@ -17,10 +17,10 @@
 #include "check/complaint.h"
 
 enum {
-	FILE_MAX = 64 << 20, /* of what is kept */
-	QUIET_MS = 100,	     /* when nothing came for so long, a block is at its end */
-	BLOCK_LINES = 64,    /* of a block that has no end */
-	HEAD_LINES = 16, /* at most, until the process is named; more bugs there are the same one */
+	FILE_MAX = 64 << 20, /* of the kept file */
+	QUIET_MS = 100,	     /* a block ends after so long without a line */
+	BLOCK_LINES = 64,    /* the longest block, if no end is found */
+	HEAD_LINES = 16,     /* lines until the process is named; bugs in them are one */
 };
 
 void kmsg_block_release(struct kmsg_block *b)
@@ -63,7 +63,7 @@ bool kmsg_complains(const char *line, const char *device)
 	return complaint_is_bug(line) || complaint_is_of_device(line, device);
 }
 
-/* The number at the end of "NAME/7", "NAME:7"; a name may have such marks, too. */
+/* Returns the number at the end of "NAME/7" or "NAME:7"; a name may have these characters, too. */
 static pid_t number_after(const char *from, const char *to, char mark)
 {
 	const char *at = memrchr(from, mark, (size_t)(to - from));
@@ -96,11 +96,11 @@ pid_t kmsg_pid(const char *line)
 	return 0;
 }
 
-/* ---- whose a block is ---- */
+/* ---- the origin of a block ---- */
 
 enum origin { OURS, UNKNOWN, OTHERS };
 
-/* Numbers of processes in the log are those of the first namespace. */
+/* True if process numbers in the log are ours: they are those of the first PID namespace. */
 static bool knows_pids(void)
 {
 	enum { FIRST_NAMESPACE = 0xEFFFFFFC };
@@ -109,7 +109,7 @@ static bool knows_pids(void)
 	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == FIRST_NAMESPACE;
 }
 
-/* This process, one of its threads, or a process below it. */
+/* True for this process, one of its threads, or a process below it. */
 static bool is_below_us(pid_t pid)
 {
 	struct proc_stat p;
@@ -126,7 +126,7 @@ static bool is_below_us(pid_t pid)
 	return false;
 }
 
-/* Threads of the kernel have the device in their names, or write back what is on it by number. */
+/* True if a text names the device: by name, or by number, as in kernel threads that write back. */
 static bool names_device(const char *text, const char *device)
 {
 	auto_free char *path = xasprintf("/dev/%s", device);
@@ -140,7 +140,7 @@ static bool names_device(const char *text, const char *device)
 	return complaint_has_word(text, flush);
 }
 
-/* Whether the block, by its first line, is only of a process that waits for long. */
+/* True if the block, by its first line, is only about a process that waits for long. */
 static bool is_slow(const char *text)
 {
 	const char *words = strstr(text, "blocked for more than");
@@ -160,7 +160,7 @@ static enum origin judge(const struct kmsg_block *b, const char *text, const cha
 		return OURS;
 	if (!proc_stat(b->pid, &p) || p.state == 'Z')
 		return UNKNOWN;
-	/* A thread of the kernel that waits for a slow disk: not for ours, which is not named. */
+	/* A kernel thread waits for a slow disk, but not for ours, which it would name. */
 	return !p.kernel || is_slow(text) ? OTHERS : UNKNOWN;
 }
 
@@ -181,7 +181,7 @@ static bool is_claimed(const struct kmsg *k, uint64_t seq)
 
 /* ---- reading ---- */
 
-/* The purpose of a look at the log. */
+/* The purpose of reading the log. */
 struct reading {
 	const char *device;
 	bool of_device, parent;
@@ -264,7 +264,8 @@ static void take_line(struct kmsg *k, const struct reading *r, uint64_t seq, con
 		end_block(k, r);
 }
 
-/* A record is "PRIORITY,SEQUENCE,TIME,FLAGS;TEXT"; more lines, which begin with a blank, are keys.
+/* Takes records, "PRIORITY,SEQUENCE,TIME,FLAGS;TEXT"; further lines, with a blank in front, are
+ * keys.
  */
 static void take_records(struct kmsg *k, const struct reading *r, char *rest)
 {
@@ -302,7 +303,7 @@ static void read_all(struct kmsg *k, const struct reading *r)
 	while (k->fd >= 0) {
 		ssize_t n = read(k->fd, records, sizeof(records) - 1);
 
-		/* The log has moved on; it goes on with the oldest that is there. */
+		/* Records were overwritten; reading goes on with the oldest one. */
 		if (n < 0 && errno == EPIPE)
 			note_lost(k);
 		else if (n <= 0)
@@ -320,7 +321,7 @@ bool kmsg_read(struct kmsg *k, const char *device, bool of_device, struct strbuf
 	size_t before = out->len;
 
 	read_all(k, &r);
-	/* A block that we ran into ourselves is there to its end before we can ask. */
+	/* A block that this process caused is complete before this call. */
 	end_block(k, &r);
 	return out->len > before;
 }

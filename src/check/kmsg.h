@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kmsg.h - the kernel's log, as far as it complains.
+ * kmsg.h - the complaints in the kernel's log.
  *
  * Some complaints name a block device. Others, bugs and warnings of the kernel itself, do not; they
  * come as a block of lines which tells the process that ran into it. All processes of a run read
  * the same log, so each must know which of those blocks are its own:
  *
- * K1: a block is a reader's own if it names the reader's device, or the reader or a process below
- *     it. No reader takes what may be another's.
+ * K1: a block is a reader's own if it names the reader's device, the reader or a process below it.
+ *     No reader takes a block that may be another's.
  * K2: a reader claims the blocks that it takes; the parent of all readers keeps the blocks that
  *     none claimed, up to KMSG_KEPT of them, so none of these is lost. A reader without a parent
  *     (no `shared`) keeps unclaimed blocks, too.
- * K3: blocks of a process that is known, and not of this run, are neither's.
+ * K3: blocks of a known process that is not of this run belong to no reader.
  */
 #ifndef CHECK_KMSG_H
 #define CHECK_KMSG_H
@@ -22,17 +22,17 @@
 
 enum { KMSG_CLAIMS = 256, KMSG_KEPT = 100 };
 
-/* In memory that all readers of a run share; zeros to begin with. */
+/* The memory that all readers of a run share, zeroed at first. */
 struct kmsg_shared {
-	_Atomic bool lost;	  /* the log went faster than it was read */
-	_Atomic uint64_t claimed; /* so far; the last KMSG_CLAIMS are known */
+	_Atomic bool lost;	  /* records were overwritten before they were read */
+	_Atomic uint64_t claimed; /* the number of claims; the last KMSG_CLAIMS are known */
 	_Atomic uint64_t claims[KMSG_CLAIMS];
 };
 
 /* A complaint of the kernel itself, and the lines that came with it. */
 struct kmsg_block {
 	uint64_t seq; /* the number of its first line in the log */
-	pid_t pid;    /* of the process that ran into it; 0: not told */
+	pid_t pid;    /* the process that caused it; 0: unknown */
 	unsigned lines;
 	char *text; /* lines; the first is the complaint */
 };
@@ -40,7 +40,7 @@ struct kmsg_block {
 void kmsg_block_release(struct kmsg_block *b);
 /*
  * Adds the block to the file NAME below DIR (see base/below.h), if there is one. The result is a
- * new file, on disk when this returns.
+ * new file, which is on disk when the call returns.
  */
 int kmsg_block_append(const struct kmsg_block *b, const char *dir, const char *name,
 		      struct err *err) must_check;
@@ -49,27 +49,27 @@ struct kmsg {
 	int fd;			    /* -1: it cannot be read */
 	struct kmsg_shared *shared; /* NULL: no other reader */
 	bool lost, told_lost, told_full;
-	struct kmsg_block block; /* being read, if it has lines */
+	struct kmsg_block block; /* the block being read, if it has lines */
 	struct strbuf lines;
-	uint64_t grew_ns;			    /* when it did */
-	struct vec_of(struct kmsg_block) unclaimed; /* of the parent */
+	uint64_t grew_ns;			    /* when it last grew */
+	struct vec_of(struct kmsg_block) unclaimed; /* kept by the parent */
 };
 
-/* Stands at the end of the log. */
+/* Opens the log, at its end. */
 void kmsg_open(struct kmsg *k, struct kmsg_shared *shared);
 void kmsg_close(struct kmsg *k);
 
 /*
- * Adds the complaints since the last call: blocks that are our own and, if `of_device`, what a file
- * system says of the block device `device` that is not routine. True if there were any.
+ * Adds the complaints since the last call: the reader's own blocks and, if `of_device`, complaints
+ * about the block device `device`. True if there were any.
  */
 bool kmsg_read(struct kmsg *k, const char *device, bool of_device, struct strbuf *out);
 
-/* For the parent: keeps blocks that may be of this run. To be called every now and then. */
+/* For the parent: keeps blocks that may be of this run. Called from time to time. */
 void kmsg_watch(struct kmsg *k);
-/* At the end: false if there is no other block that was not claimed; else it is the caller's. */
+/* Called at the end: gives the next unclaimed block to the caller; false if there is none. */
 bool kmsg_next_unclaimed(struct kmsg *k, struct kmsg_block *out);
-/* Hands over all of these, after a last look, and closes. */
+/* Reads the log once more, passes all unclaimed blocks to `take`, and closes. */
 void kmsg_finish(struct kmsg *k, void (*take)(void *ctx, const struct kmsg_block *b), void *ctx);
 
 /* Whether one line is a complaint: of the kernel itself, or of a device. */

@@ -42,7 +42,7 @@ void op_history_start(struct op_history *h, const struct workload *w)
 	vec_push(&h->states, reffs_save(h->ref));
 }
 
-/* Failures that depend on what the file system has room for or can do, not on POSIX. */
+/* True for failures that depend on the file system's room and abilities, not on POSIX. */
 static bool targets_business(int64_t result)
 {
 	return result == -ENOSPC || result == -EOPNOTSUPP || result == -EDQUOT ||
@@ -50,7 +50,7 @@ static bool targets_business(int64_t result)
 	       result == -EXDEV || result == -ENOSYS;
 }
 
-/* Direct I/O and ranges may be refused for their alignment, which is the device's business. */
+/* True if direct I/O or a range may have been refused for an alignment that the device needs. */
 static bool alignment(const struct op *op, int64_t result)
 {
 	return result == -EINVAL && op->def->flags & (OP_DIRECT | OP_RANGES);
@@ -84,7 +84,7 @@ void op_history_op(struct op_history *h, size_t i, int64_t result, struct findin
 		auto_free char *text = describe_op(h->w, i);
 		bool adopted = targets_business(result) || alignment(op, result);
 
-		/* A failed operation changes nothing but what it opened. */
+		/* A failed operation has no effect but that of opening its file. */
 		if (result < 0 && expected >= 0)
 			reffs_refused(h->ref, vec_last(&h->states), op);
 		if (!adopted) {
@@ -156,7 +156,8 @@ const struct history_paths *op_history_paths_at(struct op_history *h, size_t sta
 {
 	assert(state < h->states.n);
 	/*
-	 * All that there are, so that a returned state stays in its place until the next operation.
+	 * Makes the lists of all states, so that a returned list does not move until the next
+	 * operation.
 	 */
 	while (h->paths.n < h->states.n) {
 		struct history_paths paths = { 0 };

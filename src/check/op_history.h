@@ -23,34 +23,34 @@ struct history_paths vec_of(struct history_path);
 struct op_history {
 	const struct workload *w;
 	struct reffs *ref;
-	struct vec_of(struct reffs_state *) states; /* one more than operations done */
-	struct vec_of(int64_t) results;		    /* of the target */
-	struct vec_of(struct history_paths) paths; /* of each state, by path; made when asked for */
+	struct vec_of(struct reffs_state *) states; /* one more than the operations done */
+	struct vec_of(int64_t) results;		    /* results on the target */
+	struct vec_of(struct history_paths) paths;  /* for each state, by path; made when needed */
 	struct arena arena;
 };
 
 void op_history_init(struct op_history *h);
 void op_history_release(struct op_history *h);
 
-/* Begins anew: an empty file system, nothing done. */
+/* Starts a history, with an empty file system. */
 void op_history_start(struct op_history *h, const struct workload *w);
 /*
- * Operation `i` was performed on the target with this result. The reference performs it as well;
- * a difference that is not the target's own business is added to `out` as FINDING_LIVE, with words
- * that begin with HISTORY_RESULT.
+ * Adds operation `i`, which the target has performed with this result. The reference performs it as
+ * well; a difference that POSIX does not allow is added to `out` as FINDING_LIVE, with words that
+ * begin with HISTORY_RESULT.
  */
 #define HISTORY_RESULT "operation "
 void op_history_op(struct op_history *h, size_t i, int64_t result, struct findings *out);
 
 /*
- * The last operation was a command, and this is what it left: the state after it becomes that.
- * Fails if the tree cannot be taken over.
+ * Sets the state after the last operation, a command, to the tree that it left. Fails if the
+ * reference cannot take over the tree.
  */
 int op_history_adopt(struct op_history *h, const struct tree *seen, struct err *err) must_check;
 
-/* The paths of a state, sorted; "." is not among them. Valid until the next operation. */
+/* Returns the paths of a state, sorted, without ".". Valid until the next operation. */
 const struct history_paths *op_history_paths_at(struct op_history *h, size_t state);
-/* The inode at `path` in a state; 0 if nothing is there. */
+/* Returns the inode at `path` in a state; 0 if there is none. */
 uint64_t op_history_ino(struct op_history *h, size_t state, const char *path);
 
 #endif

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * persisted.c - compares what a crash left with what the history allows.
+ * persisted.c - compares a recovered state with the history.
  *
- * P1: a path that a promise covers leads to what it led to in some state since the promise, or to
- *     nothing if it led to nothing in one of them. One that none covers may be as in any state.
+ * P1: a path that a promise covers leads to the inode that it had in some state since the promise,
+ *     or to none if it had none in one of these. A path that no promise covers may be as in any
+ *     state.
  * P2: a path has some inode that the history had there: its type fits, and each of its attributes
- *     has the value of some state since the attributes were promised. Where nothing is ordered,
- *     this holds for promised files only.
+ *     has the value of some state since the attributes were promised. If the guarantee has no
+ *     order, this holds for promised files only.
  * P3: the size is between the least and the largest since it was promised; each 512 bytes of the
- *     data (or what else the storage writes as one) are those of some state since they were
+ *     data (or the unit that the storage writes atomically) are those of some state since they were
  *     promised, of the same inode.
- * P4: where rename is atomic: an inode that had to exist, and that no state since then removed, is
- *     under one of its names; and under no more of them than it had in any one state.
- * P5: a command of several parts may have left any of them: of what it changed nothing is said
- *     until a promise that is younger covers it.
+ * P4: if rename is atomic: an inode that had to exist, and that no state since then removed, has
+ *     one of its names; and no more of them than it had in any one state.
+ * P5: any part of a command with several parts may survive: what the command changed is not judged
+ *     until a younger promise covers it.
  *
- * States hold what whole operations left. An operation that makes a file and fills it shows an
- * empty file in between, so a file younger than a promise may be empty.
+ * States are those after whole operations. An operation that makes a file and fills it has an empty
+ * file in between, so a file younger than a promise may be empty.
  */
 #include "check/persisted_impl.h"
 
 /*
- * Whether a command may have left this on its way: what is at the path is other after it than
- * before, or nothing is there both times.
+ * True if a command may have made this in between: the path differs before and after the command,
+ * or does not exist both times.
  */
 static bool changed_by(const struct promises *p, size_t op, const char *path)
 {
@@ -32,7 +33,7 @@ static bool changed_by(const struct promises *p, size_t op, const char *path)
 	return before != after || !before || inode_in(p, op, before) != inode_in(p, op + 1, after);
 }
 
-/* P5: commands of several parts, whose states in between are unknown. */
+/* True if a command of several parts may have made this, in a state that is unknown (P5). */
 static bool may_be_part(const struct promises *p, const char *path, size_t from)
 {
 	for (size_t i = from; i < p->last && i < p->h->w->ops.n; i++)
@@ -124,11 +125,11 @@ void check_live(const struct reffs_state *expected, const struct tree *seen,
 	auto_tree_diff diff = { 0 };
 	struct tree_opts compared = *opts;
 
-	compared.blocks = false; /* which the reference cannot know */
+	compared.blocks = false; /* the reference does not know them */
 	reffs_tree(expected, &compared, &reference);
 	tree_diff(&reference, seen, &compared, &diff);
 	for (size_t i = 0; i < diff.list.n; i++)
-		if (*diff.list.v[i].path) /* the root's own attributes are mkfs's business */
+		if (*diff.list.v[i].path) /* mkfs sets the root's attributes */
 			findings_add(out, FINDING_LIVE, xstrdup(diff.list.v[i].path),
 				     xstrdup(diff.list.v[i].words),
 				     xstrdup("nothing had crashed yet"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* persisted_impl.h - shared by the parts of check_persisted(). */
+/* persisted_impl.h - declarations for the parts of check_persisted(). */
 #ifndef CHECK_PERSISTED_IMPL_H
 #define CHECK_PERSISTED_IMPL_H
 
@@ -24,7 +24,7 @@ static inline size_t state_of(const struct promise *x)
 	return x ? x->state : 0;
 }
 
-/* Adds a finding, unless a command of several parts may have left this (P5). Takes the words. */
+/* Adds a finding, unless a command of several parts may be the cause (P5). Takes the words. */
 void persisted_report(struct comparison *c, enum finding_kind kind, const char *path,
 		      const struct promise *why, struct strbuf *words);
 
@@ -37,20 +37,20 @@ struct values {
 void values_add(struct values *set, uint64_t v);
 bool values_has(const struct values *set, uint64_t v);
 
-/* Lists what speaks against the entry being this inode. */
+/* Reports the differences between the entry and this inode. */
 void persisted_inode(struct comparison *c, const struct tree_entry *e, uint64_t ino,
 		     const struct reffs_attr *attr);
 
 void persisted_path(struct comparison *c, const char *path);
-/* Whether a path was reported already through a directory above it. */
+/* True if a missing directory above the path was reported already. */
 bool persisted_below_missing(const struct comparison *c, const char *path);
 bool persisted_was_ever(const struct promises *p, const char *path);
-/* The inodes that may be at a path that no state had, but that parts of several make. */
+/* The inodes that may be at a path that no state had, but parts of several states give. */
 struct values persisted_composed_at(const struct promises *p, const char *path);
 
-/* An inode that had to exist is under one of its names, ... */
+/* Check that an inode that had to exist has one of its names, ... */
 void persisted_lost(struct comparison *c, uint64_t ino);
-/* ... and under no more of them than it ever had at once. */
+/* ... and no more of them than it ever had at once. */
 void persisted_both(struct comparison *c, uint64_t ino);
 void persisted_nlink(struct comparison *c, const struct tree_entry *e);
 

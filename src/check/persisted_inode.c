@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* persisted_inode.c - P2 and P3: what speaks against an entry being an inode of the history. */
+/* persisted_inode.c - P2 and P3: compares an entry with an inode of the history. */
 #include <sys/sysmacros.h>
 
 #include "check/persisted_impl.h"
@@ -23,7 +23,7 @@ bool values_has(const struct values *set, uint64_t v)
 	for (size_t i = 0; i < set->n; i++)
 		if (set->v[i] == v)
 			return true;
-	return set->n == ARRAY_SIZE(set->v); /* too many to keep: nothing can be said */
+	return set->n == ARRAY_SIZE(set->v); /* too many values to keep: all are allowed */
 }
 
 static void values_print(const struct values *set, const char *format, struct strbuf *out)
@@ -109,7 +109,7 @@ static int match_xattr(void *ctx, const char *name, const void *value, size_t le
 	return 1;
 }
 
-/* Whether some state since the promise has this attribute with this value (NULL: does not have it).
+/* True if some state since the promise has this attribute with this value (NULL: lacks it).
  */
 static bool xattr_allowed(const struct promises *p, uint64_t ino, size_t from, const char *name,
 			  const struct tree_xattr *got)
@@ -144,7 +144,7 @@ struct xattr_check {
 	const struct promise *why;
 };
 
-/* An attribute that the reference has: the crash must not have lost it. */
+/* Checks that the crash has not lost an attribute of the reference. */
 static int check_kept_xattr(void *ctx, const char *name, const void *value, size_t len)
 {
 	struct xattr_check *x = ctx;
@@ -171,7 +171,7 @@ static void check_xattrs(struct comparison *c, const struct tree_entry *e, uint6
 		const char *name = e->xattrs[i].name;
 		struct strbuf words = { 0 };
 
-		/* Only what workloads set; systems put labels of their own on files. */
+		/* Only attributes of workloads count; systems put labels of their own on files. */
 		if (strncmp(name, "user.", 5) != 0 && strncmp(name, "trusted.", 8) != 0)
 			continue;
 		if (xattr_allowed(c->p, ino, state_of(why), name, &e->xattrs[i]))
@@ -197,7 +197,7 @@ static void check_size(struct comparison *c, const struct tree_entry *e, uint64_
 		most = max(most, set.v[i]);
 	}
 	if (!inode_in(c->p, state_of(why), ino))
-		least = 0; /* younger than the promise: it may still be empty */
+		least = 0; /* a file younger than the promise may be empty */
 	const struct promise *written = promise_for_length(c->p, ino, &length);
 	if (length > least) {
 		least = length;
@@ -218,7 +218,7 @@ static bool all_zero(const unsigned char *data, size_t len)
 	return !any_of(i, len, data[i]);
 }
 
-/* Whether some state since the promise has these bytes at this place. */
+/* True if some state since the promise has these bytes at this place. */
 static bool bytes_allowed(const struct promises *p, uint64_t ino, size_t from, uint64_t offset,
 			  const unsigned char *data, size_t len)
 {
@@ -238,7 +238,7 @@ static bool bytes_allowed(const struct promises *p, uint64_t ino, size_t from, u
 	return false;
 }
 
-/* Where the wrong bytes come from, as far as they tell. */
+/* Describes the origin of wrong bytes, as far as they tell it. */
 static void describe_bytes(const struct promises *p, const unsigned char *data, size_t len,
 			   uint64_t offset, struct strbuf *out)
 {
@@ -259,8 +259,8 @@ static void describe_bytes(const struct promises *p, const unsigned char *data, 
 }
 
 /*
- * A file that is too large to be kept: of its data there is only a hash, which is that of one whole
- * version. So it can be judged only where the promise and all that came after it have the same.
+ * Checks a file that is too large to be kept: only a hash of one whole version of its data is
+ * known. So it can be judged only if the promise and all later states have the same data.
  */
 static void check_hash(struct comparison *c, const struct tree_entry *e, uint64_t ino)
 {
@@ -288,7 +288,7 @@ static void check_hash(struct comparison *c, const struct tree_entry *e, uint64_
 	persisted_report(c, FINDING_CONTENT, e->path, why, &words);
 }
 
-/* The first bytes of a sector, from `at` on, that no state has; false: there are none. */
+/* Finds the first bytes of a sector, from `at` on, that no state has; false if there are none. */
 static bool wrong_bytes(const struct promises *p, uint64_t ino, size_t from,
 			const unsigned char *data, uint64_t end, uint64_t *at, size_t *len)
 {
@@ -302,7 +302,7 @@ static bool wrong_bytes(const struct promises *p, uint64_t ino, size_t from,
 		if (!bytes_allowed(p, ino, from, *at, data + *at, *len))
 			break;
 	}
-	*len = (size_t)(end - *at); /* one byte would not tell where it comes from */
+	*len = (size_t)(end - *at); /* one byte would not tell its origin */
 	return *at < end;
 }
 
@@ -323,7 +323,7 @@ static void check_data(struct comparison *c, const struct tree_entry *e, uint64_
 		strbuf_addf(&words, "%s: bytes from %llu on are ", e->path, llu(at));
 		describe_bytes(c->p, data + at, len, at, &words);
 		persisted_report(c, FINDING_CONTENT, e->path, why, &words);
-		return; /* the first place is enough */
+		return; /* one report is enough */
 	}
 }
 
@@ -337,7 +337,7 @@ static void check_block_count(struct comparison *c, const struct tree_entry *e, 
 
 		if (b->ino != ino || b->state != why->state || e->blocks >= b->blocks)
 			continue;
-		/* Anything done to the file since then may have changed what it needs. */
+		/* Any later change of the file may have changed the blocks that it needs. */
 		for (size_t s = why->state + 1; s <= c->p->last; s++)
 			if (inode_in(c->p, s, ino) != inode_in(c->p, why->state, ino))
 				return;
@@ -349,7 +349,7 @@ static void check_block_count(struct comparison *c, const struct tree_entry *e, 
 
 /* ---- all of one inode ---- */
 
-/* Which device a node stands for never changes. */
+/* Checks the device number of a node, which never changes. */
 static void check_device(struct comparison *c, const struct tree_entry *e, uint64_t ino,
 			 const struct reffs_attr *attr)
 {
@@ -362,7 +362,7 @@ static void check_device(struct comparison *c, const struct tree_entry *e, uint6
 	persisted_report(c, FINDING_RDEV, e->path, promise_for_attributes(c->p, ino), &words);
 }
 
-/* Lists what speaks against the entry being this inode. */
+/* Reports the differences between the entry and this inode. */
 void persisted_inode(struct comparison *c, const struct tree_entry *e, uint64_t ino,
 		     const struct reffs_attr *attr)
 {

@@ -2,12 +2,12 @@
 /* persisted_names.c - P4: the names of one inode, all together. */
 #include "check/persisted_impl.h"
 
-/* Where the inode may be seen: its paths in all states from `from` on. */
+/* The paths of an inode in all states from `from` on. */
 struct name_places {
 	const char *path[64];
 	size_t n;
 	size_t most; /* names in any one state */
-	bool always; /* in every one of the states */
+	bool always; /* the inode is in each of these states */
 };
 
 static void places_add(struct name_places *where, const char *path)
@@ -57,7 +57,7 @@ static void print_places(const struct name_places *where, const char *joint, str
 		strbuf_addf(out, "%s%s", i ? joint : "", where->path[i]);
 }
 
-/* Whether it may be what is at a path that it never had, in a directory that was moved. */
+/* True if the inode may be at a path that it never had, in a directory that was moved. */
 static bool seen_elsewhere(const struct comparison *c, uint64_t ino)
 {
 	vec_each(e, &c->seen->entries) {
@@ -81,7 +81,7 @@ void persisted_lost(struct comparison *c, uint64_t ino)
 	if (!where.always)
 		return;
 	if (promise_of_any_name(c->p, why, ino))
-		where = places_of(c->p, ino, 0); /* an older name will do */
+		where = places_of(c->p, ino, 0); /* an older name is allowed, too */
 	for (size_t i = 0; i < where.n; i++)
 		if (tree_find(c->seen, where.path[i]))
 			return;
@@ -92,7 +92,7 @@ void persisted_lost(struct comparison *c, uint64_t ino)
 	persisted_report(c, FINDING_LOST, where.path[0], why, &words);
 }
 
-/* A path where nothing but this inode can be. */
+/* True if only this inode can be at the path. */
 static bool only_this(const struct promises *p, const char *path, uint64_t ino)
 {
 	for (size_t i = 0; i <= p->last; i++) {
@@ -119,7 +119,7 @@ void persisted_both(struct comparison *c, uint64_t ino)
 	persisted_report(c, FINDING_BOTH, found.path[0], NULL, &words);
 }
 
-/* A file's link count is the number of its names. */
+/* Checks that a file's link count is the number of its names. */
 void persisted_nlink(struct comparison *c, const struct tree_entry *e)
 {
 	uint64_t names = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* persisted_path.c - P1: what is at a path, and whether the history had that there. */
+/* persisted_path.c - P1: compares the entry at a path with the history of that path. */
 #include "check/persisted_impl.h"
 
-/* The inodes that the history allows at a path; 0 among them: nothing. */
+/* The inodes that the history allows at a path; 0 is among them if the path may be missing. */
 static struct values allowed_at(const struct promises *p, const char *path, size_t from)
 {
 	struct values set = { .n = 0 };
@@ -25,7 +25,7 @@ static bool attr_of(const struct promises *p, uint64_t ino, struct reffs_attr *o
 	return false;
 }
 
-/* Whether a path was reported already through a directory above it. */
+/* True if a missing directory above the path was reported already. */
 bool persisted_below_missing(const struct comparison *c, const char *path)
 {
 	vec_each(f, c->out) {
@@ -43,9 +43,9 @@ bool persisted_was_ever(const struct promises *p, const char *path)
 	return any_of(i, p->last + 1, op_history_ino(p->h, i, path));
 }
 
-/* ---- paths that no state had, but that parts of several make ---- */
+/* ---- paths that no state had, but parts of several states give ---- */
 
-/* From which state on names may come: names from before all was made durable are gone. */
+/* The first state whose names may survive: older names are gone since all was made durable. */
 static size_t since_all(const struct promises *p)
 {
 	size_t from = 0;
@@ -56,7 +56,7 @@ static size_t since_all(const struct promises *p)
 	return from;
 }
 
-/* Adds what the name led to in any of the directories, in any state. */
+/* Adds the inodes of a name in any of the directories, in any state. */
 static void add_entries(const struct promises *p, const struct values *dirs, const char *name,
 			size_t len, struct values *out)
 {
@@ -82,9 +82,9 @@ static void add_entries(const struct promises *p, const struct values *dirs, con
 }
 
 /*
- * The inodes of a path if each directory on it may be where it was in one state, and hold what it
- * held in another: a file that was made in a moved directory is at the old place of that directory
- * if only the file was synced.
+ * The inodes of a path if each directory on it may have its place of one state, and its entries of
+ * another: a file that was made in a moved directory is at the old place of that directory if only
+ * the file was synced.
  */
 struct values persisted_composed_at(const struct promises *p, const char *path)
 {
@@ -115,9 +115,9 @@ static void check_stray(struct comparison *c, const struct tree_entry *e, const 
 }
 
 /*
- * Where nothing is ordered, an inode can be given to another file before the old name of it is gone
- * from the disk, and a name can get there before its inode. So nothing is said of a file that no
- * promise covers, or that was removed after the one that did.
+ * True for a file that is not judged. Without an order, an inode may belong to another file before
+ * its old name is gone from the disk, and a name may reach the disk before its inode. So a file is
+ * not judged if no promise covers it, or if it was removed after the promise.
  */
 static bool lapsed(const struct promises *p, uint64_t ino)
 {
@@ -147,14 +147,14 @@ static void check_missing(struct comparison *c, const char *path, const struct v
 
 	if (values_has(set, 0) || persisted_below_missing(c, path))
 		return;
-	/* An entry may be there whose file is not; recovery then removes it. */
+	/* The disk may have an entry without its file; recovery then removes the entry. */
 	if (!c->p->g->entries_lead && any_lapsed(c->p, set))
 		return;
 	strbuf_addf(&words, "%s: is missing", path);
 	persisted_report(c, FINDING_MISSING, path, why, &words);
 }
 
-/* Of the inodes that may be here, the one that fits best; its problems, if any, are reported. */
+/* Finds the possible inode that fits best, and reports its differences, if any. */
 static void check_candidates(struct comparison *c, const struct tree_entry *e,
 			     const struct values *set, const struct promise *why)
 {

@@ -9,7 +9,7 @@
 
 /* ---- which inode an operation acted on ---- */
 
-/* The inode at a path of a state; 0 if nothing is there or a symbolic link is on the way. */
+/* Returns the inode at a path of a state; 0 if there is none or a symbolic link is on the way. */
 static uint64_t resolve(struct op_history *h, size_t state, const char *path)
 {
 	uint64_t ino = op_history_ino(h, state, path);
@@ -18,10 +18,10 @@ static uint64_t resolve(struct op_history *h, size_t state, const char *path)
 	if (!ino)
 		return 0;
 	reffs_attr(reffs_inode(h->states.v[state], ino), &attr);
-	return attr.type == TREE_SYMLINK ? 0 : ino; /* where it leads is not ours to promise */
+	return attr.type == TREE_SYMLINK ? 0 : ino; /* no promise is made for a link's target */
 }
 
-/* The inode behind a handle when operation `op` ran: where the last open of that name led. */
+/* Returns the inode of a handle when operation `op` ran: that of the last open with its name. */
 static uint64_t resolve_handle(struct op_history *h, size_t op, const char *name, unsigned *flags)
 {
 	for (size_t i = op; i-- > 0;) {
@@ -57,7 +57,7 @@ static enum tree_type type_of(const struct promises *p, size_t state, uint64_t i
 	return attr.type;
 }
 
-/* How large the file was in a state; 0 if it was not there. */
+/* Returns the size of a file in a state; 0 if it did not exist. */
 static uint64_t size_of(const struct promises *p, size_t state, uint64_t ino)
 {
 	const struct reffs_inode *inode = reffs_inode(p->h->states.v[state], ino);
@@ -75,13 +75,13 @@ static void add(struct promises *p, enum promise_kind kind, size_t op, uint64_t 
 	vec_push(&p->list, (struct promise){ .kind = kind, .state = op + 1, .op = op, .ino = ino });
 }
 
-/* The written range is durable; older data need not be. */
+/* Adds a promise for the written range; older data need not be durable. */
 static void add_range(struct promises *p, size_t i, uint64_t ino)
 {
 	uint64_t from, to;
 
 	if (!op_range(&p->h->w->ops.v[i], &from, &to)) {
-		from = size_of(p, i, ino); /* at the end */
+		from = size_of(p, i, ino); /* the write is at the end */
 		to = size_of(p, i + 1, ino);
 	}
 	if (from == to)
@@ -100,7 +100,7 @@ static void add_promise(struct promises *p, size_t i)
 	uint64_t ino = subject(p->h, i, &flags);
 	bool all = promise == OP_PROMISES_ALL &&
 		   (p->g->sync_reaches || op->def->flags & OP_UNMOUNTS);
-	/* How a file was opened says nothing about stores to a mapping of it. */
+	/* The flags of open(2) do not matter for stores to a mapping. */
 	bool by_call = op->def->flags & OP_WRITES && !(op->def->flags & OP_MAPS);
 
 	if (p->g->every_op || all) {
@@ -140,7 +140,7 @@ void promises_release(struct promises *p)
 	vec_release(&p->list);
 }
 
-/* ---- asking it ---- */
+/* ---- using the list ---- */
 
 /* Whether `path` is `below` itself, or a directory above it. */
 static bool on_the_way(const char *path, const char *below)
@@ -150,7 +150,7 @@ static bool on_the_way(const char *path, const char *below)
 	return strncmp(path, below, n) == 0 && (below[n] == '\0' || below[n] == '/');
 }
 
-/* Whether the inode has had one and the same name in all states so far. */
+/* True if the inode has had one name, the same in all states so far. */
 static bool one_name(struct op_history *h, size_t state, uint64_t ino)
 {
 	const char *name = NULL;
@@ -169,7 +169,7 @@ static bool one_name(struct op_history *h, size_t state, uint64_t ino)
 	return name != NULL;
 }
 
-/* The inode that a path led to last, up to a state; 0: it never led to anything. */
+/* Returns the last inode of a path, up to a state; 0 if it never had one. */
 static uint64_t last_at(struct op_history *h, size_t state, const char *path)
 {
 	for (size_t i = state + 1; i-- > 0;) {
@@ -182,9 +182,9 @@ static uint64_t last_at(struct op_history *h, size_t state, const char *path)
 }
 
 /*
- * Whether no directory above a path was ever moved. fsync of a file persists its names, and the
- * directories above if they are new; that one of those was moved does not concern the file, and
- * ext4, xfs and btrfs do not write it out.
+ * True if no directory above a path was ever moved. fsync of a file persists its names, and the
+ * directories above if they are new; but not a move of such a directory, which ext4, xfs and btrfs
+ * do not write out.
  */
 static bool settled(struct op_history *h, size_t state, const char *path)
 {
@@ -218,7 +218,7 @@ static bool names_in(struct op_history *h, size_t state, const char *path, uint6
 	return op_history_ino(h, state, parent) == dir && settled(h, state, parent);
 }
 
-/* Whether it was a name of the inode before a state, and nothing is there in that state. */
+/* True if the path was a name of the inode before a state, and does not exist in that state. */
 static bool left_name(struct op_history *h, size_t state, const char *path, uint64_t ino)
 {
 	if (op_history_ino(h, state, path))
@@ -239,14 +239,14 @@ static bool covers_path(const struct promises *p, const struct promise *x, const
 					     left_name(p->h, x->state, path, x->ino));
 	case PROMISE_DATA:
 	case PROMISE_RANGE:
-		/* A way to the data is promised. Where there are several, any of them will do. */
+		/* One name of the data is promised; if there are several, any one. */
 		return p->g->fsync_names && names_line(p->h, x->state, path, x->ino) &&
 		       one_name(p->h, x->state, x->ino);
 	}
 	return false;
 }
 
-/* A path is durable where its directory is: without that, the path could not be reached. */
+/* True if the directory of a path is durable: without that, the path could not be reached. */
 static bool reachable(const struct promises *p, const struct promise *x, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -282,7 +282,7 @@ const struct promise *promise_for_size(const struct promises *p, uint64_t ino)
 	for (size_t i = p->list.n; i-- > 0;) {
 		const struct promise *x = &p->list.v[i];
 
-		/* msync and synced writes promise that their bytes can be read, no more. */
+		/* msync and synced writes promise only that their bytes can be read. */
 		if (x->kind == PROMISE_ALL || (x->ino == ino && x->kind != PROMISE_RANGE))
 			return x;
 	}
@@ -299,7 +299,7 @@ const struct promise *promise_for_length(const struct promises *p, uint64_t ino,
 
 		if (x->kind != PROMISE_RANGE || x->ino != ino)
 			continue;
-		/* Bytes that were cut off since then need not be there. */
+		/* Bytes that were truncated since then need not exist. */
 		for (size_t s = x->state; s <= p->last; s++)
 			needed = min(needed, size_of(p, s, ino));
 		if (needed > *length) {

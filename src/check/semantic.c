@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * semantic.c - the table of semantic states, and what is wrong with it.
+ * semantic.c - keeps the table of semantic states, and finds the violations in it.
  *
  * S1: an operation has each state once; failures are one state.
- * S2: a state is judged by what is allowed when its operation is reached, so that the first
- *     operation in which it is wrong is the one that is blamed, and the only one.
+ * S2: a state is judged in the order of operations, so that only the first operation in which it is
+ *     wrong is blamed.
  */
 #include "check/semantic.h"
 
@@ -12,7 +12,7 @@
 
 enum {
 	BAD_MAX = 64,	/* crashes of one state that are compared; the first are the nearest */
-	GOOD_MAX = 512, /* with so many others */
+	GOOD_MAX = 512, /* with at most so many good ones */
 };
 
 void semantic_init(struct semantic_table *t, bool times)
@@ -40,7 +40,7 @@ size_t semantic_op(struct semantic_table *t, const char *text, unsigned promises
 	return t->ops.n - 1;
 }
 
-/* Whether a user sees the same, whatever checkers say of it. */
+/* True if a user sees the same state, whatever checkers say of it. */
 static bool looks_same(const struct semantic_table *t, const struct semantic_seen *a,
 		       const struct semantic_seen *b)
 {
@@ -90,7 +90,7 @@ void semantic_add(struct semantic_table *t, size_t index, const struct semantic_
 	vec_push(&op->states.v[state].origins, o);
 	if (seen->failed || seen->wrong || !semantic_is_complete(origin))
 		return;
-	/* The latest counts: a replay that recovers differently is told apart as a state. */
+	/* The latest one counts: a replay that recovers differently is another state. */
 	if (origin->where == SEMANTIC_BEGIN)
 		op->before = state;
 	else if (origin->where == SEMANTIC_END)
@@ -102,7 +102,7 @@ void semantic_add(struct semantic_table *t, size_t index, const struct semantic_
 /* A state that earlier operations left possible. */
 struct carried {
 	const struct semantic_seen *seen;
-	bool blamed; /* one of them was blamed for it */
+	bool blamed; /* an operation was blamed for it */
 };
 
 struct semantic_judge {
@@ -110,7 +110,7 @@ struct semantic_judge {
 	const struct semantic_op *op;
 	const struct semantic_seen *before, *after; /* NULL: not known */
 	struct vec_of(struct carried) carry, next;
-	struct vec_of(bool) bad; /* by state of the operation */
+	struct vec_of(bool) bad; /* by index of the operation's states */
 };
 
 static const struct carried *find_carried(const struct semantic_judge *j,
@@ -131,8 +131,9 @@ static bool has_origin(const struct semantic_state *s, enum semantic_where where
 }
 
 /*
- * Whether a state should not be at the end of a synchronous operation. One that changes nothing is
- * not blamed for what another one has been blamed for; but an fsync is for what it should end.
+ * True if a state is wrong at the end of a synchronous operation. An operation that changes nothing
+ * is not blamed for a state for which another one was blamed; but an fsync is blamed for a state
+ * that it should end.
  */
 static bool is_wrong_end(const struct semantic_judge *j, const struct semantic_state *s)
 {
@@ -181,7 +182,7 @@ static bool is_wrong(const struct semantic_judge *j, const struct semantic_state
 	return false;
 }
 
-/* Whether a crash tells of the violation: of a final state, only those at the end do. */
+/* True if a crash shows the violation: for a wrong final state, only crashes at the end do. */
 static bool tells(const struct semantic_origin *o, enum semantic_kind kind)
 {
 	return kind != SEMANTIC_NOT_SINGLE || o->where == SEMANTIC_END;
@@ -204,8 +205,8 @@ static enum semantic_cause cause_of(const struct semantic_state *s, enum semanti
 }
 
 /*
- * In how many stores two crashes of one point differ, or `limit` if it is that or more. Stores in
- * the one list and not in the other survived in one of them only.
+ * The number of stores in which two crashes of one point differ, at most `limit`. A store in only
+ * one of the lists survived in only one of the crashes.
  */
 static size_t distance(const struct semantic_origin *a, const struct semantic_origin *b,
 		       size_t limit)
@@ -239,12 +240,12 @@ static void list_difference(const struct semantic_origin *bad, const struct sema
 	}
 }
 
-/* Whether a crash leads to what is allowed where it is. */
+/* True if a crash recovers to a state that is allowed at its place. */
 static bool is_good(const struct semantic_judge *j, size_t state, const struct semantic_origin *o,
 		    enum semantic_kind kind)
 {
 	if (o->torn)
-		return false; /* the difference cannot be told in whole stores */
+		return false; /* the difference is not one of whole stores */
 	if (kind == SEMANTIC_NOT_SINGLE)
 		return o->where == SEMANTIC_END && !j->bad.v[state] &&
 		       is(j, j->after, &j->op->states.v[state].seen);
@@ -252,8 +253,8 @@ static bool is_good(const struct semantic_judge *j, size_t state, const struct s
 }
 
 /*
- * Compares a crash with the good ones of its point. Of equally near ones, that with the most
- * survivors says what should not have got lost.
+ * Compares a crash with the good ones of its point. If several are equally near, the one with the
+ * most survivors shows which stores should not have been lost.
  */
 static void nearest_to(const struct semantic_judge *j, const struct semantic_origin *bad,
 		       size_t *best, struct semantic_violation *v)
@@ -288,7 +289,7 @@ static void diagnose(const struct semantic_judge *j, struct semantic_violation *
 	for (size_t i = 0; i < s->origins.n && compared < BAD_MAX; i++) {
 		const struct semantic_origin *o = &s->origins.v[i];
 
-		/* Where a complete prefix shows it, what else does explains nothing. */
+		/* If a complete prefix shows the violation, other crashes explain nothing. */
 		if (!tells(o, v->kind) || (v->cause == SEMANTIC_LOGIC && !semantic_is_complete(o)))
 			continue;
 		if (!v->origin)

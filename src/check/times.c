@@ -16,7 +16,7 @@ static void print_time(struct tree_time t, struct strbuf *out)
 	strbuf_addf(out, "%" PRId64 ".%09" PRIu32, t.sec, t.nsec);
 }
 
-/* The inode that a path has had in all states where it had any; 0: none, or several. */
+/* Returns the only inode that a path has ever had; 0: none, or several. */
 static uint64_t only_inode(struct op_history *h, size_t last, const char *path)
 {
 	uint64_t ino = 0;
@@ -43,7 +43,7 @@ static struct tree_time pick(const struct check_times *x, bool ctime)
 	return ctime ? x->ctime : x->mtime;
 }
 
-/* T1, T2. An inode that was never seen alive is not judged. */
+/* True if T1 or T2 allows a time. An inode that was not seen on the live target is not judged. */
 static bool is_allowed(const struct context *c, uint64_t ino, size_t from, bool ctime,
 		       struct tree_time t)
 {

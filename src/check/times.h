@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * times.h - are the times of files those that they had? Only where the clock of the system under
- * test is set before each mount and operation: else they tell when it was tried, and no more.
+ * times.h - checks the times of files, if the clock of the system under test is set before each
+ * mount and operation: otherwise times only tell when a state was tried.
  *
- * T1: mtime and ctime of what a promise of attributes covers have the value of some state since
- *     then, or are of an operation since then, which may have set them more than once.
- * T2: recovery finishes what an operation since then began, and may leave its own time at that.
- * T3: nothing is said of a path that has had several files, and nothing of access times, which
- *     are written out when the file system likes.
+ * T1: mtime and ctime of a file whose attributes are promised have the value of some state since
+ *     then, or lie in an operation since then, which may have set them more than once.
+ * T2: recovery finishes what an operation since then began, and may set its own time there.
+ * T3: paths that have had several files are not judged, and neither are access times, which a file
+ *     system may write at any time.
  */
 #ifndef CHECK_TIMES_H
 #define CHECK_TIMES_H
@@ -16,7 +16,7 @@
 #include "check/promise.h"
 #include "tree/tree.h"
 
-/* Of one file, where it is known. */
+/* The times of a file, if known. */
 struct check_stamp {
 	bool known;
 	struct tree_time mtime, ctime;
@@ -40,13 +40,13 @@ void check_times(const struct promises *p, const struct tree *seen,
 		 int64_t clock, struct findings *out);
 
 /*
- * The hash of what is there with its times. Recovery takes as long as it takes: what it sets counts
- * as the same time, whenever that was.
+ * Returns the hash of a state with its times. All times that recovery sets count as the same, as
+ * its duration varies.
  */
 struct hash128 check_times_hash(struct hash128 state, const struct tree *seen,
 				const struct check_stamp *stamps, int64_t clock);
 
-/* "; unlike before: foo: mtime is ...": the first that differs from what the target had. */
+/* Adds the first time unlike those on the live target: "; unlike before: foo: mtime is ...". */
 void check_times_difference(struct op_history *h, size_t state, const struct tree *seen,
 			    const struct check_stamp *stamps, const struct check_times_list *had,
 			    const char *word, struct strbuf *out);

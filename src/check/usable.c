@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usable.c - a recovered file system must be usable: a directory that cannot be removed, or a file
- * that cannot be made, is how some bugs show that no look at the tree would find. That a full one
- * has no room for another file is no bug; that it has none when everything was removed is.
+ * usable.c - a recovered file system must be usable: some bugs that the tree does not show prevent
+ * removing a directory, or making a file. A full file system that has no room for another file is
+ * right; one that has none after everything was removed is not.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,13 +32,13 @@ static bool is_full(int error)
 	return error == ENOSPC || error == EDQUOT;
 }
 
-/* The error of a write of all of it; one that stopped early had no room for the rest. */
+/* Returns the error of a write; a short one had no room for the rest. */
 static int write_error(ssize_t written, size_t wanted)
 {
 	return written < 0 ? errno : (size_t)written < wanted ? ENOSPC : 0;
 }
 
-/* A new file in the directory: 0, or the error, and which step of it failed. */
+/* Tries a new file in the directory. Returns 0, or the error and the failed step. */
 static int try_file(int dir, const char **what)
 {
 	static const char data[] = "the power is back";
@@ -64,7 +64,7 @@ static int try_file(int dir, const char **what)
 	return error;
 }
 
-/* Returns whether the file system was full: that says nothing about the directory yet. */
+/* Tries a directory. True if the file system was full: then the directory is not judged yet. */
 static bool probe_dir(int root, const char *path, struct findings *out)
 {
 	const char *what = "cannot be opened";
@@ -76,7 +76,7 @@ static bool probe_dir(int root, const char *path, struct findings *out)
 	return is_full(error);
 }
 
-/* Nothing is left, so there must be room; some file systems free it in the background. */
+/* Checks for room when nothing is left; some file systems free it in the background. */
 static void probe_empty(int root, const struct check_patience *patience, struct findings *out)
 {
 	const char *what = "";
@@ -98,9 +98,9 @@ static void remove_entry(int root, const struct tree_entry *e, struct findings *
 }
 
 /*
- * Entries are in order of path, a directory before what is in it: backwards empties it. All files
- * go first, so that a directory that was `full` is tried again when there is room; one that is
- * still full then, because directories alone take all there is, says nothing.
+ * Removes all entries, backwards, as a directory stands before its entries. Files are removed
+ * first, so that a directory that was `full` is tried again when there is room; if directories
+ * alone fill the file system, it is not judged.
  */
 static void remove_all(int root, const struct tree *seen, const bool *full, size_t before,
 		       struct findings *out)

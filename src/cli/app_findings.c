@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* app_findings.c - report, replay and export of a run of outage app. */
+/* app_findings.c - report, replay, shrink and export of a run of outage app. */
 #include <errno.h>
-#include <unistd.h>
 
-#include "app/app_run.h"
+#include "app/app_finding.h"
 #include "app/app_words.h"
 #include "base/below.h"
 #include "base/io.h"
@@ -34,7 +33,7 @@ static void loaded_release(struct loaded *l)
 	free(l->version);
 }
 
-/* Of a restart, which is loaded; else the run's. */
+/* Gives the log of a restart, which is loaded; or the run's. */
 static int log_of(struct loaded *l, const struct app_run *at, const struct posix_log **out,
 		  struct err *err)
 {
@@ -145,102 +144,106 @@ static int report(const char *dir, enum report_form form, struct strbuf *out, st
 
 /* ---- replay ---- */
 
-enum { REPLAYS_MAX = 6 }; /* even if a case says more */
-
-/* The same harm; any other is another failure. */
-static bool shows(const struct app_case *c, const struct verdict *v)
-{
-	return v->fails && v->harm == c->harm;
-}
-
-static void print_replay(const struct app_case *c, const struct verdict *v, bool json)
+static void print_replay(const struct app_case *c, const struct verdict *v, bool shown, bool json)
 {
 	if (!json) {
 		printf("%s %s: %s\n  %s\n", c->dir,
-		       shows(c, v) ? "shows again" : "does not show any more",
-		       app_harm_words(c->harm), c->title);
+		       shown ? "shows again" : "does not show any more", app_harm_words(c->harm),
+		       c->title);
 		if (c->shown < c->asked)
 			printf("  when it was found, it showed %llu of %llu times\n", llu(c->shown),
 			       llu(c->asked));
-		if (v->fails && !shows(c, v))
+		if (v->fails && !shown)
 			printf("  another failure shows, %s: %s\n", app_harm_name(v->harm),
 			       app_harm_words(v->harm));
 		if (v->fails)
 			printf("  %s\n%s", v->seen, strbuf_str(&v->said));
 		return;
 	}
-	cli_json(KV("case", c->dir), KV("state", c->state), KV("shown", shows(c, v)),
+	cli_json(KV("case", c->dir), KV("state", c->state), KV("shown", shown),
 		 KV("fails", v->fails), KV("harm", app_harm_name(v->fails ? v->harm : c->harm)),
 		 KV("title", c->title), KV("seen", v->seen ? v->seen : ""), KV("said", &v->said));
 }
 
-/* A check that fails without any crash says nothing about a state. */
-static int check_end(struct loaded *l, const struct app_search_opts *o, struct err *err)
+struct replaying {
+	const struct replay_request *r;
+	struct app_finding f;
+};
+
+static int check_again(void *ctx)
 {
-	auto_free char *id = xasprintf("1.%zu", l->run.trace.events.n);
-	auto_strbuf said = STRBUF_INIT;
+	struct replaying *o = ctx;
 	struct verdict v = { 0 };
-	int rc = search_one(o, id, &v, err);
-
-	strbuf_add_flat(&said, strbuf_str(&v.said));
-	if (!rc && v.fails)
-		rc = err_set(
-			err, -EINVAL,
-			"the %s fails on the directory as the run left it, without any crash, so "
-			"that nothing can be said of the finding: mend that first (%.100s: %.300s)",
-			app_plan_asks(&l->run.plan), v.seen, strbuf_str(&said));
-	verdict_release(&v);
-	return rc;
-}
-
-static int try_again(struct loaded *l, bool trust, struct verdict *v, struct err *err)
-{
-	const struct app_case *c = &l->view.cases.v[0];
-	struct app_search_opts whole = app_run_search(&l->run);
-	struct app_run *at = &l->run;
-	/* One that did not always show is asked for as often as when it was found. */
-	uint64_t most = c->shown < c->asked ? min(c->asked, (uint64_t)REPLAYS_MAX) : 1;
-	int rc = case_trust(&app_kind, l->dir, c, &l->run.plan, trust, &l->run.plan.ours, err);
+	struct err err = ERR_INIT;
+	int rc = app_finding_again(&o->f, &v, &err);
+	bool shown = !rc && app_finding_shows(&o->f.c, &v);
 
 	if (!rc)
-		rc = app_run_of(&l->run, c->state, &at, err);
-	if (rc)
-		return rc;
-	struct app_search_opts o = app_run_search(at);
+		print_replay(&o->f.c, &v, shown, o->r->json);
+	verdict_release(&v);
+	return rc ? cli_fail(&err) : shown ? EXIT_FINDINGS : EXIT_OK;
+}
 
-	/* The directory may be gone: then the state is shown where the kept copy of it is. */
-	if (access(o.place.at, F_OK)) {
-		whole.place.at = l->run.base;
-		o.place.at = at->base;
-	}
-	rc = check_end(l, &whole, err);
-	for (uint64_t i = 0; !rc && i < most && !shows(c, v); i++)
-		rc = search_one(&o, case_state_within(c->state), v, err);
-	return rc;
+static int ready(struct app_finding *f, const char *dir, bool trust, struct err *err)
+{
+	struct app_plan *plan = &f->run.plan;
+	int rc = app_finding_load(dir, f, err);
+
+	return rc ? rc : case_trust(&app_kind, f->run.dir, &f->c, plan, trust, &plan->ours, err);
 }
 
 static int replay(const struct replay_request *r)
 {
+	struct replaying o = { .r = r };
 	struct err err = ERR_INIT;
-	struct verdict v = { 0 };
-	struct loaded l = { 0 };
+	int status = ready(&o.f, r->dir, r->trust, &err)
+			     ? cli_fail(&err)
+			     : cli_watch(check_again, &o, r->time_ns ? r->time_ns : REPLAY_TIME_NS,
+					 NULL);
 
-	if (r->rerun)
-		return cli_usage(&cmd_replay, "--rerun: run 'outage app' again instead");
-	int rc = load(&l, r->dir, &err);
-	if (!rc)
-		rc = try_again(&l, r->trust, &v, &err);
-	if (!rc)
-		print_replay(&l.view.cases.v[0], &v, r->json);
-	int status = rc ? cli_fail(&err) : shows(l.view.cases.v, &v) ? EXIT_FINDINGS : EXIT_OK;
-	verdict_release(&v);
-	loaded_release(&l);
+	app_finding_release(&o.f);
 	return status;
+}
+
+/* ---- shrink ---- */
+
+enum { SHRINK_CHECKS = 500 };
+
+struct shrinking {
+	const struct shrink_request *r;
+	struct app_finding f;
+};
+
+static int explain_again(void *ctx)
+{
+	struct shrinking *o = ctx;
+	struct case_shrunk small;
+	struct err err = ERR_INIT;
+	int rc = app_finding_shrink(&o->f, o->r->max_runs ? o->r->max_runs : SHRINK_CHECKS, &small,
+				    &err);
+
+	if (rc > 0)
+		return cli_failf("%s does not show any more: there is nothing to shrink",
+				 o->r->dir);
+	if (!rc)
+		rc = case_put_at(&app_kind, o->r->output, &o->f.c, &err);
+	if (rc)
+		return cli_fail(&err);
+	kind_print_shrunk(o->r, &small, "operation", "operations");
+	return EXIT_OK;
 }
 
 static int shrink(const struct shrink_request *r)
 {
-	return cli_failf("%s is small already: outage app shrinks what it finds", r->dir);
+	struct shrinking o = { .r = r };
+	struct err err = ERR_INIT;
+	int rc = case_place(r->output, "app", r->force, &err);
+
+	if (!rc)
+		rc = ready(&o.f, r->dir, r->trust, &err);
+	int status = rc ? cli_fail(&err) : cli_watch(explain_again, &o, r->time_ns, NULL);
+	app_finding_release(&o.f);
+	return status;
 }
 
 /* ---- export ---- */

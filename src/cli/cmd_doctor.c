@@ -143,7 +143,7 @@ static int run(void *doctor, struct args *args)
 {
 	if (args->n)
 		return cli_usage(&cmd_doctor, "'%.60s' is not expected here", args->v[0]);
-	return cli_watch(examine, doctor, TIME_LIMIT_S, NULL);
+	return cli_watch(examine, doctor, TIME_LIMIT_S * 1000000000ULL, NULL);
 }
 
 const struct command cmd_doctor = {

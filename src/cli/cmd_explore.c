@@ -159,11 +159,11 @@ static void print_json(const struct explore *e, const struct explore_result *r, 
 	json_adopted(&j, r);
 	json_kvs(&j, KV("abandoned", r->abandoned), KV("crash_states", r->crash_states),
 		 KV("findings", r->findings), KV("findings_before", e->run.found_before),
-		 KV("suppressed", r->suppressed), KV("cut_short", r->cut_short),
-		 KV("errors", r->errors), KV("elapsed_s", elapsed), KV("depth_max", r->depth_max),
-		 KV("omission", r->omission), KV("bytes_per_state", r->bytes_per_state),
-		 KV("partitions_exercised", sum.parts), KV("partitions", sum.all_parts),
-		 KV("combinations_exercised", sum.combinations),
+		 KV("suppressed", r->suppressed), KV("not_kept", r->not_kept),
+		 KV("cut_short", r->cut_short), KV("errors", r->errors), KV("elapsed_s", elapsed),
+		 KV("depth_max", r->depth_max), KV("omission", r->omission),
+		 KV("bytes_per_state", r->bytes_per_state), KV("partitions_exercised", sum.parts),
+		 KV("partitions", sum.all_parts), KV("combinations_exercised", sum.combinations),
 		 KV("combinations", sum.all_combinations), KV("errors_exercised", sum.errors),
 		 KV("exhausted", r->exhausted));
 	cli_json_end(&j);
@@ -211,6 +211,10 @@ static void print_findings(const struct explore *e, const struct explore_result 
 {
 	if (r->suppressed)
 		printf("%llu %s suppressed\n", COUNT(r->suppressed, "finding is", "findings are"));
+	if (r->not_kept)
+		printf("%llu %s counted, and not kept\n",
+		       COUNT(r->not_kept, "more finding of the same kinds is",
+			     "more findings of the same kinds are"));
 	if (r->findings)
 		printf("%llu %s, kept in %s\n", COUNT_S(r->findings, "finding"), e->run.dir);
 	else if (tried_nothing(r))
@@ -359,7 +363,7 @@ static int take_inputs(struct explore *e, const char *arg, struct err *err)
 	return rc ? rc : explore_plan_set(&e->run.plan, "inputs", strbuf_str(&text), err);
 }
 
-/* The same: what files have is one text of rules. */
+/* Adds a file of suppressions: all files make one text of rules. */
 static int take_suppress(struct explore *e, const char *arg, struct err *err)
 {
 	auto_free char *rules = e->run.plan.suppress ? xstrdup(e->run.plan.suppress) : NULL;
@@ -376,6 +380,8 @@ static int take_plan(void *into, const struct opt *o, const char *arg, struct er
 		return take_suppress(e, arg, err);
 	if (streq(o->name, "inputs"))
 		return take_inputs(e, arg, err);
+	if (streq(o->name, "torn"))
+		return explore_plan_set(&e->run.plan, "crash", "reorder,torn", err);
 	return explore_plan_set(&e->run.plan, o->name, arg ? arg : "yes", err);
 }
 
@@ -424,11 +430,8 @@ static const struct opt named_options[] = {
 };
 
 static const struct opt plan_options[] = {
-#define EXPLORE_OPTION(member, kind_, name_, arg_, default_, both, help_, ...)                     \
-	{ .kind = OPT_##kind_, .name = name_, .arg = arg_, .help = (help_)both, ##__VA_ARGS__ },
-#define EXPLORE_FILE(member, name_, arg_, help_, ...)                                              \
-	{ .kind = OPT_TEXT, .name = name_, .arg = arg_, .help = help_, .hint = HINT_FILE },
-#define EXPLORE_SECTION(title) { .kind = OPT_SECTION, .help = title },
+#define PLAN_AT(member)
+#define PLAN_AS ENTRY
 #include "explore/explore_options.def"
 	OPT_END
 };
@@ -450,8 +453,8 @@ static const struct opt options[] = {
 	{ OPT_GROUP, .group = plan_options, .take = take_plan },
 	OPTION_LIMIT("operations", AT(o.operations)),
 	OPTION_TIME("stop after that, from when the targets are up", AT(o.time_ns)),
-	OPTION_FINDINGS("stop after so many, of all tasks; default: 10 of each task",
-			AT(o.max_cases), .least = 1),
+	{ OPT_COUNT, "findings", 0, "N", AT(o.max_cases), .least = 1, .rare = true,
+	  .help = "stop after so many, of all tasks; default: 10 of each task" },
 	OPTION_HANG_AFTER(AT(o.hang_ms), .unit = 1000000, .least = 100, .rare = true,
 			  .otherwise = "60s"),
 	{ OPT_FLAG, "overlap", 0, NULL, AT(overlap), .rare = true,

@@ -272,14 +272,14 @@ static int parse_shard(void *into, const char *arg, struct err *err)
 #define AT(member) OPT_AT(struct options, member)
 static const struct opt options[] = {
 	{ OPT_SECTION, .help = "Which workloads" },
-	OPTION_BOUNDS(AT(bounds)),
+	{ OPT_TEXT, "bounds", .arg = "SET|FILE", AT(bounds), .help = HELP_BOUNDS },
 	{ OPT_CALL, "shard", 0, "I/N", .call = parse_shard,
 	  .help = "the I-th of N equal parts, I from 1 to N" },
 	{ OPT_COUNT, "skip", 0, "N", AT(skip), .help = "leave out the first N" },
 	OPTION_LIMIT("workloads", AT(limit)),
 	{ OPT_COUNT, "sample", 0, "N", AT(sample),
 	  .help = "N of them, spread evenly, at places drawn from the seed" },
-	OPTION_SEED("--sample", AT(seed)),
+	{ OPT_NUMBER, "seed", 0, "N", AT(seed), .help = "for --sample", .otherwise = "0" },
 	{ OPT_TEXT, "name", 0, "NAME", AT(name), .help = "the one workload of that name" },
 	{ OPT_SECTION, .help = "Output" },
 	{ OPT_FLAG, "count", 'c', NULL, AT(count), .help = "how many there are, and nothing else" },

@@ -15,7 +15,7 @@ static const struct opt options[] = {
 	  .help = "where the data is, and where it is shown" },
 	{ OPT_TEXT, "config", 'c', "FILE", AT(run.config), .hint = HINT_FILE,
 	  .help = "a configuration of LazyFS; faults, FIFOs, cache and log are in it" },
-	OPTION_PROFILE(OPT_TEXT, AT(run.profile)),
+	{ OPT_TEXT, "profile", 'p', "NAME", AT(run.profile), .help = HELP_PROFILE },
 	{ OPT_LIST, "fault", 'f', "FAULT", AT(run.faults),
 	  .help = "a fault, and when it strikes; any number of times: 'torn-op file=a.log "
 		  "parts=3 persist=1,3'; see outage-faults(5)" },

@@ -19,7 +19,7 @@
 #include "pm/pm_pipeline.h"
 
 enum {
-	DETAIL_LINES = 4, /* of a finding that are printed */
+	DETAIL_LINES = 4, /* lines of a finding that are printed */
 	EARLY_MAX = 8,	  /* failures that are told before all are known */
 };
 
@@ -113,10 +113,11 @@ static void print_json(const struct pm *p)
 		 KV("cpus", s->cpus), KV("crash_states", s->crash_states),
 		 KV("unique_states", s->unique_states), KV("checked", s->checked),
 		 KV("failing", s->failing), KV("findings", s->findings),
-		 KV("suppressed", s->suppressed), KV("errors", s->errors),
-		 KV("elapsed_s", ticker_elapsed(&p->ticker)), KV("budget_hit", (bool)s->budget_hit),
-		 KV("left_out", s->left_out), KV("known", s->known), KV("dropped", s->dropped),
-		 KV("copies_not_cut", s->copies), KV("granularity", p->asked.plan.granularity),
+		 KV("not_kept", s->not_kept), KV("suppressed", s->suppressed),
+		 KV("errors", s->errors), KV("elapsed_s", ticker_elapsed(&p->ticker)),
+		 KV("budget_hit", (bool)s->budget_hit), KV("left_out", s->left_out),
+		 KV("known", s->known), KV("dropped", s->dropped), KV("copies_not_cut", s->copies),
+		 KV("granularity", p->asked.plan.granularity),
 		 KV("max_subset", p->asked.plan.max_subset),
 		 KV("model", p->asked.plan.model ? p->asked.plan.model : model_pm.name),
 		 KV("media_states", s->media_states), KV("media_left_out", p->out.media_left_out),
@@ -205,8 +206,12 @@ static void print_text(const struct pm *p)
 	if (!s->findings)
 		printf(s->checked ? "nothing found\n" : "nothing was tried\n");
 	else
-		printf("%llu %s; %llu %s; kept in %s\n", COUNT_S(s->findings, "finding"),
-		       COUNT(s->failing, "state fails", "states fail"), p->out.dir);
+		printf("%llu %s; %llu %s; ", COUNT_S(s->findings, "finding"),
+		       COUNT(s->failing, "state fails", "states fail"));
+	if (s->not_kept)
+		printf("%llu of the findings not kept, the others are ", llu(s->not_kept));
+	if (s->findings)
+		printf("kept in %s\n", p->out.dir);
 }
 
 /* ---- all of it ---- */
@@ -289,62 +294,16 @@ static const struct opt options[] = {
 	{ OPT_ARGUMENT, .arg = "PROGRAM", .hint = HINT_FILE,
 	  .help = "an ordinary x86-64 program, and its arguments" },
 	{ OPT_SECTION, .help = "The program" },
-	{ OPT_CALL, "file", 0, "POOL", AT(asked.plan.file), .call = parse_file, .hint = HINT_FILE,
-	  .help = "the file; if it is not there, PROGRAM must make it" },
-	{ OPT_SIZE, "size", 0, "BYTES", AT(asked.size), .least = 1,
-	  .help = "make it, of so many zero bytes, if it is not there" },
-	{ OPT_COPY, "check", 0, "CMD", AT(asked.plan.check), .hint = HINT_FILE,
-	  .help = "must succeed on every state; $1 and OUTAGE_FILE name it, OUTAGE_MARKS a file "
-		  "with the marks that were passed" },
-	{ OPT_COPY, "dump", 0, "CMD", AT(asked.plan.dump), .hint = HINT_FILE,
-	  .help = "prints what is there: each operation that the program marks must be seen whole "
-		  "or not at all, and stay once it has returned" },
-	{ OPT_COPY, "recover", 0, "CMD", AT(asked.plan.recover), .hint = HINT_FILE,
-	  .help = "is run before that; else what looks also recovers" },
-	{ OPT_SET, "promise", 0, "WHAT,...", AT(asked.plan.promises), .words = "sync atomic",
-	  .rare = true, .help = "with --dump, of each operation: sync, atomic, both, or none",
-	  .otherwise = "sync,atomic" },
-	{ OPT_SECTION, .help = "Which crashes" },
-	OPTION_CRASH("reorder recovery",
-		     "reorder: stores in flight are lost while PROGRAM runs; recovery: also while "
-		     "a crash is recovered from",
-		     AT(asked.plan.crash), .otherwise = "reorder"),
-	{ OPT_COUNT, "recoveries", 0, "N", AT(asked.plan.recoveries), .least = 1, .rare = true,
-	  .help = "how many of these are traced", .otherwise = "16" },
-	OPTION_MODEL(OPT_COPY, list_pm_models, AT(asked.plan.model)),
-	OPTION_EADR(OPT_CALL, AT(asked.plan.model), .call = take_eadr),
-	OPTION_GRANULARITY(AT(asked.plan.granularity)),
-	OPTION_SPLIT(AT(asked.plan.split)),
-	OPTION_MEDIA(AT(asked.plan.media)),
-	OPTION_MEDIA_MAX("64", AT(asked.plan.media_max), .least = 1),
-	OPTION_PRUNE("none, or reads: only lines that are read are varied", AT(asked.plan.prune),
-		     .otherwise = "none"),
-	OPTION_MAX_SUBSET("stores lost, or surviving, at once", AT(asked.plan.max_subset),
-			  .otherwise = "2", .rare = true),
-	OPTION_BUDGET("states that are checked; 0: no limit", AT(asked.plan.budget),
-		      .otherwise = "20000"),
-	OPTION_SEED("the states drawn at random beyond the budget", AT(asked.plan.seed),
-		    .rare = true),
-	{ OPT_COUNT, "enough", 0, "N", AT(asked.plan.enough), .rare = true, .otherwise = "32",
-	  .help = "failures for one reason at one crash point, after which only some of its states "
-		  "are checked; 0: check all" },
-	OPTION_SUPPRESS(AT(asked.plan.suppress), .call = take_suppress),
+#define PLAN_AT(member) , AT(asked.plan.member)
+#define PLAN_AS		ENTRY
+#include "pm/pm_options.def"
+	{ OPT_CALL, "eadr", AT(asked.plan.model), .call = take_eadr, .help = HELP_EADR },
 	{ OPT_SECTION, .help = "The run" },
+	{ OPT_SIZE, "size", 0, "BYTES", AT(asked.size), .least = 1,
+	  .help = "make POOL, of so many zero bytes, if it is not there" },
 	OPTION_TIME("stop after that", AT(asked.time_ns)),
-	OPTION_TIMEOUT("for the run and for each check", AT(asked.plan.timeout_ms), .unit = 1000000,
-		       .least = 1, .otherwise = "60s"),
 	OPTION_JOBS("checks at the same time; default: one for each processor", 256,
 		    AT(asked.jobs)),
-	{ OPT_CHOICE, "tracer", 0, "WHAT", AT(asked.plan.preload), .words = "qemu preload",
-	  .otherwise = "qemu", .rare = true,
-	  .help = "qemu: an emulator sees every instruction; preload: the program runs as it is, "
-		  "and calls of libpmem are seen" },
-	{ OPT_FLAG, "stacks", 0, NULL, AT(asked.plan.stacks),
-	  .help = "with qemu: also who called the function that a store is in" },
-	{ OPT_SIZE, "trace-limit", 0, "BYTES", AT(asked.plan.trace_limit), .least = 65536,
-	  .rare = true, .help = "of the trace; default: 1G" },
-	{ OPT_COPY, "qemu", 0, "PROGRAM", AT(asked.plan.qemu), .hint = HINT_FILE, .rare = true,
-	  .help = "the emulator; default: qemu-x86_64" },
 	OPTION_OUTPUT(AT(asked.output)),
 	OPTION_RESUME(AT(asked.resume)),
 	OPTION_TRUST(AT(asked.trust), .rare = true),

@@ -50,7 +50,7 @@ static int run(void *given, struct args *args)
 	r->dir = dir;
 	if (!r->output)
 		r->output = default_output(dir);
-	return ops->shrink(r);
+	return kind_shrink(ops, r);
 }
 
 static void release(void *given)
@@ -66,7 +66,9 @@ const struct command cmd_shrink = {
 	.usage = "FINDING [-o OUT] [OPTIONS]",
 	.about = "Makes a finding small: drops operations of its workload as long as a problem of "
 		 "the same kind shows, then lets as many of the lost writes survive as possible. "
-		 "Of a finding of outage pm, only the latter: its program is not run again.",
+		 "Of a finding of outage app or outage pm, only the latter: nothing is run again "
+		 "but "
+		 "the check.",
 	.status = "0 the small finding is in OUT, 2 it could not be made, or the finding does not "
 		  "show any more",
 	.example = "outage shrink outage-runs/ext4-0001/findings/17-2",

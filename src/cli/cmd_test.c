@@ -68,7 +68,7 @@ static void on_stopping(void *ctx)
 	fprintf(stderr, "outage: stopping; what was found so far is told\n");
 }
 
-/* Of what is slow, a tenth counts. */
+/* The digits to print: of a slow rate, a tenth counts. */
 static int digits(double rate)
 {
 	return rate < 9.95 && rate > 0 ? 1 + (rate < 0.095) : 0;
@@ -145,10 +145,10 @@ static char *why_untried(const struct test *t, const struct workers_result *r)
 	return xasprintf(
 		"no crash state was tried: %llu %s run, without a crash, and %s; add an fsync%s",
 		COUNT(ran, "workload was", "workloads were"),
-		t->run.plan.modes & ~(uint64_t)(RUN_PERSIST | RUN_LAST | RUN_RECOVERY)
+		t->run.plan.crash.modes & ~(uint64_t)(RUN_PERSIST | RUN_LAST | RUN_RECOVERY)
 			? "nothing was sent to the disk"
 			: "none has a persistence point",
-		t->run.plan.modes & RUN_REORDER ? "" : ", or give --crash reorder");
+		t->run.plan.crash.modes & RUN_REORDER ? "" : ", or give --crash reorder");
 }
 
 static void print_json(const struct test *t, const struct workers_result *r, double elapsed)
@@ -209,9 +209,9 @@ static void print_doubts(const struct test *t, const struct run_totals *s)
 	if (s->refused)
 		printf("%llu %s refused by the file system (outage -v test tells which)\n",
 		       COUNT(s->refused, "operation was", "operations were"));
-	if (t->run.plan.lose_flush && s->altered < s->workloads)
+	if (t->run.plan.crash.lose_flush && s->altered < s->workloads)
 		printf("%llu of the workloads sent no flush number %llu\n",
-		       llu(s->workloads - s->altered), llu(t->run.plan.lose_flush));
+		       llu(s->workloads - s->altered), llu(t->run.plan.crash.lose_flush));
 }
 
 static void print_summary(const struct test *t, const struct workers_result *r, double elapsed)
@@ -387,71 +387,37 @@ static int take_suppress(void *suppress, const char *arg, struct err *err)
 }
 
 /* A plan has, by option name, what must be the same when its run goes on. */
-static const struct opt workload_options[] = {
+static const struct opt named_options[] = {
 	{ OPT_TEXT, "target", 't', "TARGET", .list = list_targets,
 	  .help = "ext4, xfs, ...; without root uml:ext4, vm:ext4, ...; 'help' lists all; "
 		  "default: ext4 or uml:ext4" },
-	OPTION_BOUNDS(),
-	{ OPT_ARGUMENT, .arg = "FILE...", .hint = HINT_FILE,
-	  .help = "workloads, j-lang files, directories of them, - for standard input" },
-	OPTION_LIMIT("workloads"),
-	{ OPT_COUNT, "skip", 0, "N", .rare = true, .help = "leave out the first N" },
-	{ OPT_COUNT, "sample", 0, "N", .rare = true, .help = "N of them, spread evenly" },
-	OPTION_SEED("samples, of workloads and of crash states", .rare = true),
 	OPT_END
 };
 
-static const struct opt crash_options[] = {
-	{ OPT_SECTION, .help = "Crashes and checks" },
-	OPTION_CRASH("persist last prefix reorder torn recovery",
-		     "persist (default), last, prefix, reorder (default for persistent memory), "
-		     "torn, recovery"),
-	{ OPT_FLAG, "torn", .rare = true, .help = "the same as --crash reorder,torn" },
-	OPTION_BUDGET(
-		"crash states of one workload; 0: no limit; default: 200 for reorder, torn and "
-		"recovery, else 0"),
-	OPTION_MAX_SUBSET("reorder: at most N writes lost, or surviving", .otherwise = "2",
-			  .rare = true),
-	OPTION_PRUNE("reads (default): vary only the writes that recovery or the walk reads; none "
-		     "(default for persistent memory): vary them all"),
-	{ OPT_COUNT, "lose-flush", 0, "N", .rare = true,
-	  .help = "judge as if the N-th flush of each workload had not been sent, to see that it "
-		  "is noticed" },
-	OPTION_MODEL(OPT_TEXT, list_models),
-	OPTION_EADR(OPT_FLAG),
-	OPTION_GRANULARITY(),
-	OPTION_SPLIT(),
-	OPTION_MEDIA(),
-	OPTION_MEDIA_MAX("16"),
-	OPTION_GUARANTEE(.rare = true),
-	{ OPT_TEXT, "check", 0, "CMD",
-	  .help = "must succeed on every recovered state; it runs in the file system, in the "
-		  "guest if there is one" },
-	{ OPT_TEXT, "dump", 0, "CMD", .rare = true,
-	  .help = "persistent memory: what it prints of a state is the state" },
-	{ OPT_FLAG, "fsck", .rare = true,
-	  .help = "run the file system's own checker on every state" },
-	{ OPT_FLAG, "paranoid", .rare = true, .help = "compare device and record after every run" },
-	{ OPT_SECTION, .help = "The run" },
-	{ OPT_TEXT, "keep", 0, "WHAT", .words = "findings all none", .rare = true,
-	  .help = "of each cluster: findings (5), a number, all, none", .otherwise = "findings" },
+static const struct opt plan_options[] = {
+	{ .kind = OPT_SECTION, .help = "Crashes and checks" },
+	{ .kind = OPT_TEXT, .name = "guarantee", .arg = "NAME", .help = HELP_GUARANTEE },
+#define PLAN_AT(member)
+#define PLAN_AS ENTRY
+#include "run/test_options.def"
 	OPT_END
 };
 
 #define AT(member) OPT_AT(struct test, member)
 static const struct opt options[] = {
-	{ OPT_SECTION, .help = "Workloads and target" },
-	{ OPT_GROUP, .group = workload_options, .take = take_plan },
+	{ OPT_SECTION, .help = "The target" },
+	{ OPT_GROUP, .group = named_options, .take = take_plan },
 	{ OPT_GROUP, .group = target_options, .take = take_target, .rare = true },
 	{ OPT_GROUP, .group = guest_options, .take = take_target, .rare = true },
-	{ OPT_GROUP, .group = crash_options, .take = take_plan },
+	{ OPT_GROUP, .group = plan_options, .take = take_plan },
 	OPTION_TIME("stop after that, from when the targets are up", AT(time_ns)),
 	OPTION_JOBS("workers; default: two for each processor", WORKERS_MAX, AT(jobs)),
 	OPTION_HANG_AFTER(AT(hang_ns), .rare = true, .least = 1000000000, .otherwise = "120s"),
 	{ OPT_FLAG, "tune", 0, NULL, AT(tune), .rare = true,
 	  .help = "while it runs, lower the console's log level and raise the priority of "
 		  "kthreadd, on the whole machine" },
-	OPTION_SUPPRESS(AT(run.suppress), .call = take_suppress),
+	{ OPT_CALL, "suppress", 0, "FILE", AT(run.suppress), .call = take_suppress,
+	  .help = HELP_SUPPRESS },
 	OPTION_OUTPUT(AT(run.output)),
 	OPTION_RESUME(AT(run.resume)),
 	OPTION_TRUST(AT(run.trust), .rare = true),

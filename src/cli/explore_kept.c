@@ -5,48 +5,13 @@
 #include <stdio.h>
 
 #include "cli/test_findings.h"
-#include "explore/explore_keep.h"
+#include "explore/explore_again.h"
 #include "explore/explore_plan.h"
 #include "explore/overlap.h"
 
 /* ---- a finding ---- */
 
 enum { TRIES = 3 };
-
-/* `references` has SIDES_MAX places. */
-static void sides_of_case(const struct stored_case *c, struct target_opts *references,
-			  struct explore_opts *o)
-{
-	o->specs[0] = c->target;
-	o->n_specs = 1;
-	for (size_t i = 0; i < c->references.n && o->n_specs < SIDES_MAX; i++) {
-		const struct stored_reference *r = &c->references.v[i];
-
-		references[o->n_specs] = (struct target_opts){
-#define TARGET_OPTION(member, ...) .member = r->member,
-#define GUEST_OPTION		   TARGET_OPTION
-#include "target/options.def"
-		};
-		o->specs[o->n_specs++] = r->spec;
-	}
-	o->sides.references = references;
-#define TARGET_OPTION(member, ...) o->sides.target.member = c->member;
-#define GUEST_OPTION		   TARGET_OPTION
-#include "target/options.def"
-}
-
-/* Does the finding TRIES times; `r` gets what was seen, `log` the operations. */
-static int do_again(const struct kept_case *c, struct explore_opts *opts, unsigned *shown,
-		    struct step_result *r, struct strbuf *log, struct err *err)
-{
-	struct target_opts references[SIDES_MAX] = { 0 };
-	const struct image *start[SIDES_MAX] = { NULL };
-
-	sides_of_case(&c->c, references, opts);
-	for (unsigned i = 0; i < SIDES_MAX; i++)
-		start[i] = c->starts[i] ? &c->start[i] : NULL;
-	return explore_replay(opts, &c->script, start, c->c.signature, TRIES, shown, r, log, err);
-}
 
 static void print_again(const struct test_replay *o, const struct step_result *seen, unsigned shown,
 			const struct strbuf *log)
@@ -71,12 +36,11 @@ static void print_again(const struct test_replay *o, const struct step_result *s
 static int again(void *ctx)
 {
 	const struct test_replay *o = ctx;
-	struct explore_opts opts = { .n_specs = 1 };
 	struct step_result seen = { 0 };
 	auto_strbuf log = STRBUF_INIT;
 	struct err err = ERR_INIT;
 	unsigned shown = 0;
-	int rc = do_again(o->more, &opts, &shown, &seen, &log, &err);
+	int rc = explore_replay(o->more, TRIES, &shown, &seen, &log, &err);
 
 	if (!rc)
 		print_again(o, &seen, shown, &log);
@@ -103,6 +67,24 @@ static int explore_again(const struct replay_request *r)
 	return status;
 }
 
+static int shrink_script(const void *c, const struct shrink_opts *opts, const char *dir,
+			 struct shrink_result *out, struct err *err)
+{
+	return explore_shrink(c, opts, dir, out, err);
+}
+
+static int shrink(const struct shrink_request *r)
+{
+	struct kept_case c;
+	struct err err = ERR_INIT;
+
+	if (kept_load(r->dir, &c, &err))
+		return cli_fail(&err);
+	int status = test_shrink_by(r, &c.c, &c.script.w, shrink_script, &c);
+	kept_release(&c);
+	return status;
+}
+
 /* With the plan, as the run has it: what could be searched now does not matter. */
 static int report(const char *dir, enum report_form form, struct strbuf *out, struct err *err)
 {
@@ -125,10 +107,11 @@ static int report(const char *dir, enum report_form form, struct strbuf *out, st
 
 const struct case_ops kind_explore = {
 	.name = "explore",
+	.on_target = true,
 	.title = test_title,
 	.report = report,
 	.replay = explore_again,
-	.shrink = test_shrink,
+	.shrink = shrink,
 	.export = test_export,
 };
 

@@ -6,6 +6,7 @@
 #ifndef CLI_GROUPS_H
 #define CLI_GROUPS_H
 
+#include "case/plan_def.h"
 #include "cli/options.h"
 #include "target/target.h"
 
@@ -47,9 +48,8 @@ void list_pm_models(struct strbuf *out);
 #define OPTION_OUTPUT(...) \
 	{ OPT_TEXT, "output", 'o', "DIR", __VA_ARGS__, .hint = HINT_FILE, \
 	  .help = "where findings go; default: below ./outage-runs" }
-#define OPTION_SUPPRESS(...) \
-	{ OPT_CALL, "suppress", 0, "FILE", __VA_ARGS__, .hint = HINT_FILE, .rare = true, \
-	  .help = "findings that are known: counted apart, and not kept" }
+#define HELP_SUPPRESS \
+	"findings that are known: counted apart, and not kept", .hint = HINT_FILE, .rare = true
 #define OPTION_RESUME(...) \
 	{ OPT_TEXT, "resume", 0, "RUN", __VA_ARGS__, .hint = HINT_DIR, \
 	  .help = "go on with an interrupted run, with its options" }
@@ -70,7 +70,7 @@ void list_pm_models(struct strbuf *out);
 	{ OPT_DURATION, "time", 0, "DURATION", __VA_ARGS__, .least = 1, .help = words }
 #define OPTION_JOBS(words, max_, ...) \
 	{ OPT_COUNT, "jobs", 'j', "N", __VA_ARGS__, .least = 1, .most = max_, .help = words }
-/* Of a command that searches. */
+/* The exit status of a command that searches. */
 #define EXIT_STATUS_SEARCH \
 	"0 nothing found, 1 something found, 2 failed, in whole or part"
 
@@ -78,61 +78,51 @@ void list_pm_models(struct strbuf *out);
 	{ OPT_DURATION, "hang-after", 0, "DURATION", __VA_ARGS__, \
 	  .help = "a call without an answer for so long hangs" }
 
-/* ---- CRASH ---- */
+/* ---- CRASH, in tables of options (case/plan_def.h) ---- */
 
-/* Which crashes are tried; RUN_PERSIST and so on are bits of it where all of them are known. */
-#define OPTION_CRASH(words_, help_, ...) \
-	{ OPT_SET, "crash", 0, "MODE,...", .words = words_, .help = help_, ##__VA_ARGS__ }
+/* PLAN_AT(member) says where values go, ", OPT_AT(...)", or is empty. */
+#define PLAN_ENTRY_OPTION(key, kind_, member, opt, name_, arg_, leads, both, record, ...) \
+	PLAN_ENTRY(opt, name_, arg_, both, PLAN_AT(member), __VA_ARGS__)
+#define PLAN_ENTRY(kind_, name_, arg_, both, at_, help_, ...) \
+	{ .kind = OPT_##kind_, .name = name_, .arg = arg_, .help = help_ PLAN_REST both at_, ##__VA_ARGS__ },
+#define PLAN_ENTRY_NOTED(...)
+#define PLAN_ENTRY_SHORT(name_, help_, ...) \
+	{ .kind = OPT_FLAG, .name = name_, .help = help_, ##__VA_ARGS__ },
+#define PLAN_ENTRY_SECTION(title) { .kind = OPT_SECTION, .help = title },
+#define PLAN_ENTRY_ARGUMENT(arg_, help_, ...) \
+	{ .kind = OPT_ARGUMENT, .arg = arg_, .help = help_, ##__VA_ARGS__ },
 
-#define OPTION_MAX_SUBSET(words, ...) { OPT_COUNT, "max-subset", 0, "N", .help = words, __VA_ARGS__ }
-#define OPTION_GUARANTEE(...) \
-	{ OPT_TEXT, "guarantee", 0, "NAME", .list = list_guarantees, .strict = true, \
-.help = "the promises of the file system, by default those the target is known for", \
-	  ##__VA_ARGS__ }
-#define OPTION_MODEL(kind, list_, ...) \
-	{ kind, "model", 0, "NAME", .list = list_, .strict = true, .rare = true, \
-	  .help = "the states a crash may leave, by default those that suit the target", ##__VA_ARGS__ }
+#define HELP_GUARANTEE \
+	"the promises of the file system, by default those the target is known for", \
+	.list = list_guarantees, .strict = true, .rare = true
+#define HELP_MODEL \
+	"the states a crash may leave, by default those that suit the target", .strict = true, .rare = true
+#define HELP_RECOVERIES \
+	"how many of these are traced", .least = 1, .otherwise = "16", .rare = true
+#define HELP_TIMEOUT \
+	"for the run and for each check", .unit = 1000000, .least = 1, .otherwise = "60s", .rare = true
 /* Of persistent memory. */
-#define OPTION_EADR(kind, ...) \
-	{ kind, "eadr", .rare = true, .help = "caches are persistent, no flush is needed: the same " \
-	  "as --model pm-eadr", ##__VA_ARGS__ }
-#define OPTION_GRANULARITY(...) \
-	{ OPT_NUMBER, "granularity", 0, "N", .words = "8 64", .strict = true, .rare = true, \
-	  .help = "64: stores to a line of 64 bytes persist in order; 8: in any order", \
-	  .otherwise = "64", ##__VA_ARGS__ }
-#define OPTION_SPLIT(...) \
-	{ OPT_FLAG, "split", .rare = true, \
-	  .help = "take each store of a copy on its own, which is else cut at few places", ##__VA_ARGS__ }
-#define OPTION_MEDIA(...) \
-	{ OPT_SET, "media", 0, "WHAT,...", .words = "poison stale", .rare = true, \
-	  .help = "poison, stale, or both: a line that was written last is bad after the crash", \
-	  ##__VA_ARGS__ }
-#define OPTION_MEDIA_MAX(number, ...) \
-	{ OPT_COUNT, "media-max", 0, "N", .rare = true, .help = "such lines of one state", \
-	  .otherwise = number, ##__VA_ARGS__ }
-#define OPTION_PRUNE(words_, ...) \
-	{ OPT_CHOICE, "prune", 0, "HOW", .words = "none reads", .rare = true, .help = words_, ##__VA_ARGS__ }
+#define HELP_EADR \
+	"caches are persistent, no flush is needed: the same as --model pm-eadr", .rare = true
+#define HELP_GRANULARITY \
+	"64: stores to a line of 64 bytes persist in order; 8: in any order", .words = "8 64", \
+	.strict = true, .otherwise = "64", .rare = true
+#define HELP_SPLIT \
+	"take each store of a copy on its own, which is else cut at few places", .rare = true
+#define HELP_MEDIA \
+	"poison, stale, or both: a line that was written last is bad after the crash", \
+	.words = "poison stale", .rare = true
+#define HELP_MEDIA_MAX "such lines of one state", .rare = true
+#define HELP_BOUNDS \
+	"workloads of a named set (gen --list), or of a file", .letter = 'b', .list = list_bounds, \
+	.hint = HINT_FILE
+#define HELP_PROFILE "promises without a sync, default first", .list = list_profiles, .strict = true
 
 /* ---- SEARCH ---- */
 
 /* How much is tried: of what the command goes through, or prints. */
 #define OPTION_LIMIT(what, ...) \
 	{ OPT_COUNT, "limit", 'n', "N", .help = "at most N " what, ##__VA_ARGS__ }
-#define OPTION_FINDINGS(words, ...) \
-	{ OPT_COUNT, "findings", 0, "N", .rare = true, .help = words, ##__VA_ARGS__ }
-
-/* Of all commands that search, 0 is no limit. */
-#define OPTION_BUDGET(words, ...) { OPT_COUNT, "budget", 0, "N", .help = words, ##__VA_ARGS__ }
-#define OPTION_SEED(words, ...) \
-	{ OPT_NUMBER, "seed", 0, "N", .help = "for " words, .otherwise = "0", ##__VA_ARGS__ }
-
-#define OPTION_BOUNDS(...) \
-	{ OPT_TEXT, "bounds", 'b', "SET|FILE", .list = list_bounds, .hint = HINT_FILE, \
-	  .help = "workloads of a named set (gen --list), or of a file", \
-	  ##__VA_ARGS__ }
-#define OPTION_PROFILE(kind, ...) \
-	{ kind, "profile", 'p', "NAME", __VA_ARGS__, .list = list_profiles, .strict = true, \
-	  .help = "promises without a sync, default first" }
 
 /* clang-format on */
 

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "case/dir.h"
 #include "case/given.h"
 
 static const struct case_ops *const kinds[] = {
@@ -39,19 +38,59 @@ uint64_t kind_given(const struct record_type *plan, const struct args *args)
 	return given;
 }
 
+/* EXIT_OK, if the kind has what is asked for. */
+static int check_guest(const struct case_ops *ops, const struct target_opts *guest)
+{
+	if (ops->on_target ||
+	    (!guest->guest_kernel && !guest->guest_modules && !guest->guest_memory))
+		return EXIT_OK;
+	return cli_failf("--kernel, --modules and --guest-memory are for findings of uml: and vm: "
+			 "targets; this one is of outage %s",
+			 ops->name);
+}
+
 int kind_replay(const struct case_ops *ops, const struct replay_request *r)
 {
 	auto_free char *was = NULL;
 	struct err err = ERR_INIT, ignored = ERR_INIT;
 
+	if (r->rerun && !ops->on_target)
+		return cli_failf("--rerun is for findings of a target: run 'outage %s' again "
+				 "instead",
+				 ops->name);
 	if (case_hold(r->dir, &err))
 		return cli_fail(&err);
-	int status = ops->replay(r);
+	int status = check_guest(ops, &r->guest);
+	if (!status)
+		status = ops->replay(r);
 
 	if (status != EXIT_FAILED && !r->json && !case_version_of(r->dir, &was, &ignored) &&
 	    !streq(was, OUTAGE_VERSION))
 		printf("it was found by outage %s, and this is %s\n", was, OUTAGE_VERSION);
 	return status;
+}
+
+int kind_shrink(const struct case_ops *ops, const struct shrink_request *r)
+{
+	int status = check_guest(ops, &r->guest);
+
+	return status ? status : ops->shrink(r);
+}
+
+void kind_print_shrunk(const struct shrink_request *r, const struct case_shrunk *small,
+		       const char *one, const char *more)
+{
+	if (r->json)
+		cli_json(KV("case", r->dir), KV("output", r->output),
+			 KV("lost_before", small->lost_before), KV("lost", small->lost_after),
+			 KV("states", small->tried));
+	else
+		printf("%s: %llu of %llu lost %s, after %llu %s%s\n", r->output,
+		       llu(small->lost_after), COUNT(small->lost_before, one, more),
+		       COUNT_S(small->tried, "state"),
+		       small->lost_after < small->lost_before
+			       ? ""
+			       : "; the finding is as small as it gets already");
 }
 
 /* A directory that cannot be read is listed, too: then its line says why. */

@@ -25,23 +25,24 @@
 #include "base/vec.h"
 
 enum opt_kind {
-	OPT_LAST,     /* ends the table */
-	OPT_SECTION,  /* `help` is the title of what follows */
-	OPT_ARGUMENT, /* no option: explains an argument, and how it is completed */
-	OPT_GROUP,    /* the table `group`, for the struct at `at` */
-	OPT_FLAG,     /* true, or 1 */
-	OPT_OFF,      /* false, or 0 */
-	OPT_TEXT,     /* const char *, which lives as long as the struct args */
-	OPT_COPY,     /* char *, which its struct owns */
-	OPT_LINES,    /* const char *: a line for each time the option is given */
-	OPT_LIST,     /* vec_of(const char *): one for each time */
-	OPT_NUMBER,   /* plain; this and the following are numbers of 4 or 8 bytes */
-	OPT_COUNT,    /* with units of ten */
-	OPT_SIZE,     /* with units of two */
-	OPT_DURATION, /* in nanoseconds, divided by `unit` */
-	OPT_CHOICE,   /* the place of the value among `words`; also a bool */
-	OPT_SET,      /* "a,c": bit 0 for the first of `words`, and so on; each at most once */
-	OPT_CALL,     /* `call` makes something of it */
+	OPT_LAST,	      /* ends the table */
+	OPT_SECTION,	      /* `help` is the title of what follows */
+	OPT_ARGUMENT,	      /* no option: explains an argument, and how it is completed */
+	OPT_GROUP,	      /* the table `group`, for the struct at `at` */
+	OPT_FLAG,	      /* true, or 1 */
+	OPT_OFF,	      /* false, or 0 */
+	OPT_TEXT,	      /* const char *, which lives as long as the struct args */
+	OPT_COPY,	      /* char *, which its struct owns */
+	OPT_PROSE = OPT_COPY, /* as records call it */
+	OPT_LINES,	      /* const char *: a line for each time the option is given */
+	OPT_LIST,	      /* vec_of(const char *): one for each time */
+	OPT_NUMBER,	      /* plain; this and the following are numbers of 4 or 8 bytes */
+	OPT_COUNT,	      /* with units of ten */
+	OPT_SIZE,	      /* with units of two */
+	OPT_DURATION,	      /* in nanoseconds, divided by `unit` */
+	OPT_CHOICE,	      /* the place of the value among `words`; also a bool */
+	OPT_SET,  /* "a,c": bit 0 for the first of `words`, and so on; each at most once */
+	OPT_CALL, /* `call` makes something of it */
 };
 
 /* How a value is completed, if not by its words. */
@@ -59,11 +60,11 @@ struct opt { /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	const char *otherwise;		  /* the default, which is parsed like a value */
 	const char *words;		  /* the values that there are, with a blank between them */
 	void (*list)(struct strbuf *out); /* the same, where a table of another room has them */
-	bool strict;			  /* of a text: it must be one of them */
+	bool strict;			  /* a text must be one of them */
 	bool rare;			  /* only --help all tells it, or all of the group */
 	enum opt_hint hint;
-	uint64_t least, most; /* of a number; most 0: no bound */
-	uint64_t unit;	      /* of a duration; 0 is 1 */
+	uint64_t least, most; /* for a number; most 0: no bound */
+	uint64_t unit;	      /* for a duration; 0 is 1 */
 	/* Makes the value another text before it is stored: an absolute path, for one. */
 	int (*normal)(const char *arg, char **out, struct err *err);
 	/* `at` is where OPT_AT() points; `arg` is NULL if there is no value. */
@@ -106,7 +107,7 @@ bool opt_next(struct opt_iter *it);
 void opt_print_name(const struct opt_iter *it, struct strbuf *out);
 /* The values that there are, with a blank between them. */
 void opt_print_words(const struct opt *o, struct strbuf *out);
-/* The same for people: "walk, depth or breadth". */
+/* Prints the choices for people: "walk, depth or breadth". */
 void opt_print_choices(const struct opt *o, struct strbuf *out);
 /* The help; where another table has the values, and no others may be, with them. */
 void opt_print_help(const struct opt *o, struct strbuf *out);

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* pm_findings.c - report, replay, shrink and export of a run of outage pm. */
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "base/below.h"
 #include "base/io.h"
 #include "case/suppress.h"
 #include "cli/kind.h"
-#include "pm/file.h"
-#include "pm/pm_keep.h"
+#include "pm/pm_finding.h"
 #include "pm/state.h"
 #include "report/pm_report.h"
 
@@ -116,60 +110,38 @@ static void print_replay(const struct pm_case *c, const struct pm_failure *f, bo
 		 KV("title", c->title), KV("seen", strbuf_str(&seen)), KV("said", f->said));
 }
 
-/* A finding, with its run. */
-struct loaded {
-	struct pm_run run;
-	struct pm_case c;
+struct replaying {
+	const struct replay_request *r;
+	struct pm_finding f;
 };
 
-static int load(const char *dir, struct loaded *l, struct err *err)
+static int look_again(void *ctx)
 {
-	auto_free char *run = below_run_of(dir);
-	int rc = pm_run_load(run, &l->run, err);
+	const struct replaying *o = ctx;
+	struct pm_failure seen = { 0 };
+	struct err err = ERR_INIT;
+	int rc = pm_search_one(&o->f.run, o->f.c.state, &seen, &err);
+	bool shown = !rc && pm_shows(&o->f.run, &o->f.c, &seen);
 
-	if (rc)
-		return rc;
-	rc = case_get(&pm_kind, dir, &l->c, err);
-	if (rc)
-		pm_run_release(&l->run);
-	return rc;
-}
-
-static void loaded_release(struct loaded *l)
-{
-	case_finding_release(&pm_kind, &l->c);
-	pm_run_release(&l->run);
+	if (!rc)
+		print_replay(&o->f.c, &seen, shown, o->r->json);
+	pm_failure_release(&seen);
+	return rc ? cli_fail(&err) : shown ? EXIT_FINDINGS : EXIT_OK;
 }
 
 static int replay(const struct replay_request *r)
 {
+	struct replaying o = { .r = r };
 	struct err err = ERR_INIT;
-	struct loaded l;
-	struct pm_failure f = { 0 };
-	int status = EXIT_FAILED;
-	bool made = false;
 
-	if (r->rerun)
-		return cli_usage(&cmd_replay, "--rerun: run 'outage pm' again instead");
-	if (load(r->dir, &l, &err))
+	if (pm_finding_load(r->dir, &o.f, &err))
 		return cli_fail(&err);
-	int rc = case_trust(&pm_kind, l.run.dir, &l.c, &l.run.plan, r->trust, &l.run.plan.ours,
-			    &err);
-	if (!rc)
-		rc = pm_file_place(l.run.plan.file, &made, &err);
-	if (!rc)
-		rc = pm_search_one(&l.run, l.c.state, &f, &err);
-	if (made)
-		unlink(l.run.plan.file);
-	if (!rc) {
-		bool shown = pm_shows(&l.run, &l.c, &f);
-
-		print_replay(&l.c, &f, shown, r->json);
-		status = shown ? EXIT_FINDINGS : EXIT_OK;
-	}
-	pm_failure_release(&f);
-	loaded_release(&l);
-	return rc ? cli_fail(&err) : status;
+	int status =
+		pm_finding_ready(&o.f, r->trust, &err)
+			? cli_fail(&err)
+			: cli_watch(look_again, &o, r->time_ns ? r->time_ns : REPLAY_TIME_NS, NULL);
+	pm_finding_release(&o.f);
+	return status;
 }
 
 /* ---- export ---- */
@@ -178,9 +150,9 @@ static int export(const struct export_request *r)
 {
 	auto_strbuf text = STRBUF_INIT;
 	struct err err = ERR_INIT, strange = ERR_INIT;
-	struct loaded l;
+	struct pm_finding l;
 
-	if (load(r->dir, &l, &err))
+	if (pm_finding_load(r->dir, &l, &err))
 		return cli_fail(&err);
 	if (case_trust(&pm_kind, l.run.dir, &l.c, &l.run.plan, r->trust, &l.run.plan.ours,
 		       &strange))
@@ -191,7 +163,7 @@ static int export(const struct export_request *r)
 		rc = below_make_named(r->output, &to, &err);
 	if (!rc)
 		rc = io_write_file(to, "reproduce.sh", strbuf_str(&text), text.len, 0755, &err);
-	loaded_release(&l);
+	pm_finding_release(&l);
 	return rc ? cli_fail(&err) : EXIT_OK;
 }
 
@@ -200,75 +172,42 @@ static int export(const struct export_request *r)
 /* The program is not run again: only what its crash lost can become less. */
 enum { SHRINK_TRIES = 500 };
 
-static void print_shrunk(const struct shrink_request *o, const struct pm_shrunk *r)
+struct shrinking {
+	const struct shrink_request *r;
+	struct pm_finding f;
+};
+
+static int lose_less(void *ctx)
 {
-	if (!o->json) {
-		printf("%s: %llu of %llu lost %s, after %llu %s\n", o->output, llu(r->lost_after),
-		       COUNT_S(r->lost_before, "store"), COUNT_S(r->tried, "state"));
-		return;
-	}
-	cli_json(KV("case", o->dir), KV("output", o->output), KV("lost_before", r->lost_before),
-		 KV("lost", r->lost_after), KV("states", r->tried));
-}
-
-static int shrink_loaded(const struct shrink_request *o, struct pm_run *run, struct pm_case *c,
-			 struct pm_shrunk *r, struct err *err)
-{
-	bool made = false;
-	int rc = case_trust(&pm_kind, run->dir, c, &run->plan, o->trust, &run->plan.ours, err);
-
-	if (!rc)
-		rc = pm_file_place(run->plan.file, &made, err);
-	if (!rc)
-		rc = pm_shrink(run, c, o->max_runs ? o->max_runs : SHRINK_TRIES, r, err);
-	if (made)
-		unlink(run->plan.file);
-	if (rc > 0)
-		rc = err_set(err, -ENOENT, "%s does not show any more: there is nothing to shrink",
-			     o->dir);
-	auto_free char *dir = NULL, *name = NULL;
-	below_split(o->output, &dir, &name);
-	return rc ? rc : case_put(&pm_kind, dir, name, c, err);
-}
-
-/* The small one needs the run as well, its trace and the file before it: it must lie in one. */
-static int check_place(const struct shrink_request *o, struct err *err)
-{
-	auto_free char *run = below_run_of(o->dir), *at = below_case(o->output);
-	auto_free char *dir = NULL, *name = NULL;
-	bool in_run = below_split(o->output, &dir, &name);
-	auto_free char *above = in_run ? xstrdup(dir) : xasprintf("%s/..", dir);
-	struct stat st;
-
-	if (!o->force && below_exists(at, "case"))
-		return err_set(err, -EEXIST,
-			       "%s holds a finding already: give --force to replace it", o->output);
-	/* The place would be replaced with all it holds. */
-	if (!in_run && lstat(o->output, &st) == 0)
-		return err_set(err, -EEXIST, "%s is there already: leave out -o", o->output);
-	if (!case_is(above, "pm"))
-		return err_set(err, -EINVAL,
-			       "%s cannot be the place of a finding of outage pm, which needs "
-			       "its run: leave out -o",
-			       o->output);
-	int rc = below_make_dir(run, "shrunk", err);
-	return rc ? rc : below_sweep(run, "shrunk", err);
-}
-
-static int shrink(const struct shrink_request *o)
-{
+	struct shrinking *o = ctx;
+	struct case_shrunk small;
 	struct err err = ERR_INIT;
-	struct pm_shrunk result = { 0 };
-	struct loaded l;
+	int rc = pm_shrink(&o->f.run, &o->f.c, o->r->max_runs ? o->r->max_runs : SHRINK_TRIES,
+			   &small, &err);
 
-	if (check_place(o, &err) || load(o->dir, &l, &err))
-		return cli_fail(&err);
-	int rc = shrink_loaded(o, &l.run, &l.c, &result, &err);
-	loaded_release(&l);
+	if (rc > 0)
+		return cli_failf("%s does not show any more: there is nothing to shrink",
+				 o->r->dir);
+	if (!rc)
+		rc = case_put_at(&pm_kind, o->r->output, &o->f.c, &err);
 	if (rc)
 		return cli_fail(&err);
-	print_shrunk(o, &result);
+	kind_print_shrunk(o->r, &small, "store", "stores");
 	return EXIT_OK;
+}
+
+static int shrink(const struct shrink_request *r)
+{
+	struct shrinking o = { .r = r };
+	struct err err = ERR_INIT;
+
+	if (case_place(r->output, "pm", r->force, &err) || pm_finding_load(r->dir, &o.f, &err))
+		return cli_fail(&err);
+	int status = pm_finding_ready(&o.f, r->trust, &err)
+			     ? cli_fail(&err)
+			     : cli_watch(lose_less, &o, r->time_ns, NULL);
+	pm_finding_release(&o.f);
+	return status;
 }
 
 const struct case_ops kind_pm = {

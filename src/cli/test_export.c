@@ -15,37 +15,6 @@ static int write_file(const char *dir, const char *name, const struct strbuf *te
 	return io_write_file(dir, name, strbuf_str(text), text->len, mode, err);
 }
 
-/* Others mount what begins with a file system: of an NVDIMM, what is behind the kernel's block. */
-static int save_without_head(const struct image *img, const char *dir, struct err *err)
-{
-	static const unsigned char zeros[IMAGE_PAGE];
-	unsigned char page[IMAGE_PAGE];
-	auto_image fs = IMAGE_INIT;
-
-	image_init(&fs, img->size - TARGET_NVDIMM_HEAD);
-	for (uint64_t at = 0; at < fs.size; at += IMAGE_PAGE) {
-		size_t n = (size_t)min(fs.size - at, (uint64_t)IMAGE_PAGE);
-
-		image_read(img, TARGET_NVDIMM_HEAD + at, page, n);
-		if (memcmp(page, zeros, n) != 0)
-			image_write(&fs, at, page, n);
-	}
-	return image_save_below(&fs, dir, "crash.img", false, err);
-}
-
-static int write_image(const struct view *v, const char *dir, struct err *err)
-{
-	auto_crash_state state = CRASH_STATE_INIT;
-	int rc = replay_state(&v->c, &state, err);
-	bool headed = v->c.guest_pm && streq(v->c.guest_pm, "nvdimm");
-
-	if (rc)
-		return rc;
-	return headed && state.image.size > TARGET_NVDIMM_HEAD
-		       ? save_without_head(&state.image, dir, err)
-		       : image_save_below(&state.image, dir, "crash.img", false, err);
-}
-
 /* xfstests cuts the power with dm-flakey, below a file system of the kernel. */
 static int export_test(const struct view *v, const char *dir, struct err *err)
 {
@@ -183,7 +152,7 @@ static int export_texts(const struct view *v, const char *dir, struct err *err)
 static int export_all(const struct view *v, const char *dir, struct err *err)
 {
 	/* Before any crash there is no disk to show: the workload alone does. */
-	int rc = stored_case_live(&v->c) ? 0 : write_image(v, dir, err);
+	int rc = stored_case_live(&v->c) ? 0 : replay_save_image(&v->c, dir, "crash.img", err);
 
 	if (!rc)
 		rc = export_files(v, dir, err);

@@ -2,13 +2,8 @@
 /* test_findings.c - report and shrink of a run of outage test. */
 #include "cli/test_findings.h"
 
-#include <errno.h>
-#include <sys/stat.h>
-
-#include "base/below.h"
 #include "run/guest_opts.h"
 #include "report/report.h"
-#include "run/shrink.h"
 
 int test_title(const char *dir, struct strbuf *out, struct err *err)
 {
@@ -59,7 +54,9 @@ static int report(const char *dir, enum report_form form, struct strbuf *out, st
 
 struct shrinking {
 	const struct shrink_request *r;
-	struct stored_case c;
+	const struct stored_case *c;
+	test_shrink_fn *fn;
+	const void *from;
 	struct shrink_opts opts;
 	struct err unmarked; /* why the small one does not get this user's mark */
 };
@@ -77,7 +74,7 @@ static void on_step(void *ctx, const char *words)
 static void print_json(const struct shrinking *o, const struct shrink_result *r)
 {
 
-	cli_json(KV("case", o->c.dir), KV("output", o->r->output),
+	cli_json(KV("case", o->c->dir), KV("output", o->r->output),
 		 KV("operations_before", r->ops_before), KV("operations", r->ops_after),
 		 KV("lost_before", r->lost_before), KV("lost", r->lost_after), KV("runs", r->runs),
 		 KV("states", r->states), KV("budget_hit", r->budget_hit));
@@ -98,12 +95,13 @@ static int shrink(void *ctx)
 	struct shrinking *o = ctx;
 	struct shrink_result result;
 	struct err err = ERR_INIT;
-	int rc = shrink_case(&o->c, &o->opts, o->r->output, &result, &err);
+	int rc = o->fn(o->from, &o->opts, o->r->output, &result, &err);
 
 	if (rc < 0)
 		return cli_fail(&err);
 	if (rc > 0)
-		return cli_failf("%s does not show any more: there is nothing to shrink", o->c.dir);
+		return cli_failf("%s does not show any more: there is nothing to shrink",
+				 o->c->dir);
 	if (o->r->json)
 		print_json(o, &result);
 	else
@@ -112,58 +110,47 @@ static int shrink(void *ctx)
 	return EXIT_OK;
 }
 
-/* Within a run, no link is followed; and what a killed process left there is removed. */
-static int make_parent(const char *path)
+int test_shrink_by(const struct shrink_request *r, struct stored_case *c,
+		   const struct workload *script, test_shrink_fn *fn, const void *from)
 {
-	auto_free char *dir = NULL, *name = NULL;
+	struct shrinking o = { .r = r, .c = c, .fn = fn, .from = from };
 	struct err err = ERR_INIT;
+	int rc = store_trust(c, script, r->trust, &err);
 
-	if (!below_split(path, &dir, &name))
-		return mkdir(dir, 0777) < 0 && errno != EEXIST
-			       ? cli_failf("cannot make the directory %s: %m", dir)
-			       : 0;
-	*strchr(name, '/') = '\0';
-	return below_make_dir(dir, name, &err) || below_sweep(dir, name, &err) ? cli_fail(&err) : 0;
-}
-
-/* The finding made before may have taken half an hour. */
-static int check_free(const struct shrink_request *o)
-{
-	auto_free char *at = below_case(o->output);
-
-	if (o->force || !below_exists(at, "case"))
-		return 0;
-	return cli_failf("%s holds a finding already: give --force to replace it, or another -o",
-			 o->output);
-}
-
-int test_shrink(const struct shrink_request *r)
-{
-	struct shrinking o = { .r = r, .opts = { .max_runs = r->max_runs, .step = on_step } };
-	struct err err = ERR_INIT;
-
-	if (store_load(r->dir, &o.c, &err))
-		return cli_fail(&err);
-	o.opts.ctx = &o;
-	int rc = store_trust(&o.c, NULL, r->trust, &err);
+	o.opts = (struct shrink_opts){ .max_runs = r->max_runs, .step = on_step, .ctx = &o };
 	if (!rc)
-		rc = guest_opts_apply(&r->guest, &o.c, &err);
-	if (!rc && o.c.ours)
+		rc = guest_opts_apply(&r->guest, c, &err);
+	if (!rc && c->ours)
 		cli_ready_to_mark(&o.unmarked);
-	int status = rc ? cli_fail(&err) : check_free(r);
-	if (!status)
-		status = make_parent(r->output);
-	if (!status)
-		status = cli_watch(shrink, &o, (unsigned)(r->time_ns / 1000000000) + 1, NULL);
-	stored_case_release(&o.c);
+	if (!rc)
+		rc = case_place(r->output, NULL, r->force, &err);
+	return rc ? cli_fail(&err) : cli_watch(shrink, &o, r->time_ns, NULL);
+}
+
+static int shrink_workload(const void *c, const struct shrink_opts *opts, const char *dir,
+			   struct shrink_result *out, struct err *err)
+{
+	return shrink_case(c, opts, dir, out, err);
+}
+
+static int shrink_test(const struct shrink_request *r)
+{
+	struct stored_case c;
+	struct err err = ERR_INIT;
+
+	if (store_load(r->dir, &c, &err))
+		return cli_fail(&err);
+	int status = test_shrink_by(r, &c, NULL, shrink_workload, &c);
+	stored_case_release(&c);
 	return status;
 }
 
 const struct case_ops kind_test = {
 	.name = "test",
+	.on_target = true,
 	.title = test_title,
 	.report = report,
 	.replay = test_replay,
-	.shrink = test_shrink,
+	.shrink = shrink_test,
 	.export = test_export,
 };

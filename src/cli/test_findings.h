@@ -6,11 +6,11 @@
 #include "cli/kind.h"
 #include "report/view.h"
 #include "run/replay.h"
+#include "run/shrink.h"
 
 /* See struct case_ops. */
 int test_title(const char *dir, struct strbuf *out, struct err *err) must_check;
 int test_replay(const struct replay_request *r);
-int test_shrink(const struct shrink_request *r);
 int test_export(const struct export_request *r);
 
 /* Prints a run that was loaded. */
@@ -32,6 +32,12 @@ int test_replay_ready(struct test_replay *o, const struct workload *script, stru
 /* Runs `fn`, which gets the struct, and tells of a hang. An exit status. */
 int test_replay_watched(struct test_replay *o, int (*fn)(void *ctx));
 void test_replay_print(const struct test_replay *o, const struct replay_result *r);
+/* As shrink_case(), of what `from` is. */
+typedef int test_shrink_fn(const void *from, const struct shrink_opts *opts, const char *dir,
+			   struct shrink_result *out, struct err *err);
+/* Makes it small, and tells how small. An exit status. `script`: see store_trust(). */
+int test_shrink_by(const struct shrink_request *r, struct stored_case *c,
+		   const struct workload *script, test_shrink_fn *fn, const void *from);
 /* Tells that something else was found. An exit status: neither does it show, nor is it mended. */
 int test_replay_other(void);
 

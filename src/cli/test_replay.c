@@ -117,9 +117,8 @@ int test_replay_watched(struct test_replay *o, int (*fn)(void *ctx))
 	if (!o->r.time_ns)
 		o->r.time_ns = hang && o->c->hang_after_ms
 				       ? min(o->c->hang_after_ms, (uint64_t)3600000) * 2 * 1000000
-				       : 600ULL * 1000000000;
-	int status =
-		cli_watch(fn, o, (unsigned)(o->r.time_ns / 1000000000) + 1, hang ? &hung : NULL);
+				       : REPLAY_TIME_NS;
+	int status = cli_watch(fn, o, o->r.time_ns, hang ? &hung : NULL);
 	if (hung)
 		print_hung(o);
 	return status;

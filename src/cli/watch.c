@@ -32,14 +32,12 @@ static int child_main(int (*fn)(void *ctx), void *ctx, pid_t parent)
  * Whether the time is up. For a hang, the time in which the process waited for a processor does not
  * count; for all else, the time is that which was agreed.
  */
-static bool is_over(struct patience *p, pid_t pid, unsigned timeout_s, bool hangs)
+static bool is_over(struct patience *p, pid_t pid, uint64_t time_ns, bool hangs)
 {
-	uint64_t limit_ns = timeout_s * 1000000000ULL;
-
-	return hangs ? patience_ends(p, pid, limit_ns) : util_now_ns() - p->since_ns >= limit_ns;
+	return hangs ? patience_ends(p, pid, time_ns) : util_now_ns() - p->since_ns >= time_ns;
 }
 
-static int wait_for(pid_t pid, unsigned timeout_s, bool *hung)
+static int wait_for(pid_t pid, uint64_t time_ns, bool *hung)
 {
 	struct patience patience;
 	int status;
@@ -52,7 +50,7 @@ static int wait_for(pid_t pid, unsigned timeout_s, bool *hung)
 			break;
 		/* To look at all its processes is dear. */
 		if (told_to_stop ||
-		    (turn % 16 == 0 && is_over(&patience, pid, timeout_s, hung != NULL))) {
+		    (turn % 16 == 0 && is_over(&patience, pid, time_ns, hung != NULL))) {
 			/* Stuck in the kernel it may never end: it is not waited for long. */
 			reap_tree(pid, &status);
 			if (!told_to_stop && hung) {
@@ -60,8 +58,8 @@ static int wait_for(pid_t pid, unsigned timeout_s, bool *hung)
 				return EXIT_FINDINGS;
 			}
 			return told_to_stop ? cli_failf("stopped by a signal")
-					    : cli_failf("did not end within %u s; it was killed",
-							timeout_s);
+					    : cli_failf("did not end within %g s; it was killed",
+							(double)time_ns / 1e9);
 		}
 		util_sleep_ms(10);
 	}
@@ -71,7 +69,7 @@ static int wait_for(pid_t pid, unsigned timeout_s, bool *hung)
 	return WEXITSTATUS(status);
 }
 
-int cli_watch(int (*fn)(void *ctx), void *ctx, unsigned timeout_s, bool *hung)
+int cli_watch(int (*fn)(void *ctx), void *ctx, uint64_t time_ns, bool *hung)
 {
 	struct signals signals;
 	pid_t parent = getpid();
@@ -83,7 +81,7 @@ int cli_watch(int (*fn)(void *ctx), void *ctx, unsigned timeout_s, bool *hung)
 	if (pid == 0)
 		_exit(child_main(fn, ctx, parent));
 	int status = pid < 0 ? cli_failf("cannot start a process: %m")
-			     : wait_for(pid, timeout_s, hung);
+			     : wait_for(pid, time_ns, hung);
 	signals_restore(&signals);
 	return status;
 }

@@ -8,6 +8,7 @@
 
 #include "base/below.h"
 #include "base/log.h"
+#include "case/given.h"
 #include "explore/explore_keep.h"
 
 void exploration_init(struct exploration *e)
@@ -62,7 +63,7 @@ int exploration_begin(struct exploration *e, bool ends, struct err *err)
 	rc = case_create(e->output, e->plan.target, explore_made, &e->dir, err);
 	if (rc)
 		return rc;
-	rc = explore_plan_save(&e->plan, e->dir, err);
+	rc = case_plan_save(&explore_plan_kept, e->dir, &e->plan, err);
 	if (rc)
 		exploration_abandon(e);
 	return rc;
@@ -93,9 +94,9 @@ int exploration_resume(struct exploration *e, struct err *err)
 	if (!rc && e->output)
 		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", e->dir);
 	if (!rc)
-		rc = explore_plan_load(e->dir, &e->plan, err);
+		rc = case_plan_load(&explore_plan_kept, e->dir, &e->plan, err);
 	if (!rc)
-		rc = explore_plan_agrees(&e->plan, &given, err);
+		rc = given_agree(&explore_record, &e->plan, &given, given.given, err);
 	/* In this order: a guest's kernel is asked for its version, and so is run. */
 	if (!rc)
 		rc = explore_plan_trust(&e->plan, e->dir, e->trust, err);

@@ -10,6 +10,7 @@
 #define EXPLORE_EXPLORE_H
 
 #include "explore/explore_search.h"
+#include "run/run.h"
 
 enum { TASKS_MAX = 64 };
 
@@ -32,8 +33,7 @@ struct explore_opts {
 	uint64_t hang_ms;		 /* 0: 60 s */
 	uint64_t max_cases;		 /* of all tasks together; 0: 10 of each */
 	uint64_t crash_every;		 /* transitions; 0: never */
-	const char *crash_guarantee;	 /* NULL: the target's own */
-	unsigned crash_modes;		 /* of run.h */
+	struct run_opts crash;		 /* how they are tried; the task adds the target */
 	const struct suppress *suppress; /* findings that are none; or NULL */
 	const char *dir;
 	bool resume;
@@ -53,6 +53,7 @@ struct explore_result {
 	uint64_t adopted, abandoned, depth_max, compared, crash_states;
 	uint64_t findings, errors;
 	uint64_t suppressed;   /* would be findings, and are known */
+	uint64_t not_kept;     /* the same: are of a kind of which some are kept */
 	uint64_t shrinking;    /* findings that are kept, and made smaller right now */
 	uint64_t cut_short;    /* findings that were, when the run ended */
 	uint64_t searching_ns; /* since all tasks were up; 0: they are not */
@@ -67,16 +68,6 @@ struct explore_result {
 };
 
 int explore_run(const struct explore_opts *opts, struct explore_result *out, struct err *err)
-	must_check;
-
-/*
- * Does a script that was kept again, `tries` times, on sides of its own; `shown` gets how often it
- * showed the same, and `result` what was seen last. `start` are SIDES_MAX images to begin with; the
- * first is NULL: new file systems.
- */
-int explore_replay(const struct explore_opts *opts, const struct script *script,
-		   const struct image *const *start, const char *signature, unsigned tries,
-		   unsigned *shown, struct step_result *result, struct strbuf *log, struct err *err)
 	must_check;
 
 #endif

@@ -29,9 +29,10 @@ struct message {
 struct shared {
 	struct search_progress progress;
 	_Atomic uint64_t cases; /* findings */
-	uint64_t walk_from;	/* the walk to begin with: another process did those before */
-	_Atomic bool cut;	/* time is up, or a signal came: nothing is made smaller any more */
-	_Atomic bool walks;	/* the task cannot search as asked, and walks */
+	_Atomic uint64_t not_kept;
+	uint64_t walk_from; /* the walk to begin with: another process did those before */
+	_Atomic bool cut;   /* time is up, or a signal came: nothing is made smaller any more */
+	_Atomic bool walks; /* the task cannot search as asked, and walks */
 	struct script_note note; /* the script tried to make a finding smaller */
 	struct coverage coverage;
 };

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/below.h"
@@ -120,7 +121,7 @@ static int keep_start(const struct kept *k, unsigned i, const char *dir, struct 
 /* A directory for a finding, or for what takes its place. */
 struct new_case {
 	const char *run, *name;
-	char *next; /* where it is, below the run */
+	char *next; /* where it is, below the run; NULL: it stands by itself */
 	struct io_newdir dir;
 	int old; /* the finding as it is, to take files from; -1: there is none */
 };
@@ -142,7 +143,7 @@ static void new_case_release(struct new_case *n)
 static int new_case_open(const char *run, const char *name, struct new_case *out, struct err *err)
 {
 	auto_free char *now = xasprintf("findings/%s", name);
-	int rc = explore_plan_sync(run, err);
+	int rc = case_plan_sync(&explore_plan_kept, run, err);
 
 	out->run = run;
 	out->name = name;
@@ -163,7 +164,7 @@ static int new_case_finish(struct new_case *n, const struct strbuf *text, bool s
 
 	if (!rc)
 		rc = io_newdir_commit(&n->dir, err);
-	return rc ? rc : finding_dir_take(n->run, n->name, n->next, err);
+	return rc || !n->next ? rc : finding_dir_take(n->run, n->name, n->next, err);
 }
 
 /* The base is the same in all findings of a task: a finding takes it from the one it replaces. */
@@ -202,12 +203,10 @@ static int save_images(const struct kept *k, const struct new_case *n, struct er
 	return rc || !k->disk ? rc : save_disk(k, n->dir.path, "last.img", false, err);
 }
 
-int keep_case(const struct kept *k, struct err *err)
+static int fill(const struct kept *k, struct new_case *new, struct err *err)
 {
-	auto_new_case new = NEW_CASE_INIT;
 	auto_strbuf text = STRBUF_INIT;
-	int rc = new_case_open(k->run, k->name, &new, err);
-	struct case_writer w = { .dir = new.dir.path, .err = err, .rc = rc };
+	struct case_writer w = { .dir = new->dir.path, .err = err };
 
 	write_problems(&w, &k->result->findings);
 	write_scripts(&w, k->script, k->lately);
@@ -216,9 +215,31 @@ int keep_case(const struct kept *k, struct err *err)
 	case_write_any(&w, "log", k->log ? strbuf_str(k->log) : NULL);
 	case_write_any(&w, "kernel-log", strbuf_str(&k->result->kernel_log));
 	case_write_any(&w, CASE_SAID, strbuf_str(&k->result->said));
-	rc = w.rc ? w.rc : save_images(k, &new, err);
+	int rc = w.rc ? w.rc : save_images(k, new, err);
 	print_case(k, k->script->w.ops.n, k->start, &text);
-	return rc ? rc : new_case_finish(&new, &text, k->strange, err);
+	return rc ? rc : new_case_finish(new, &text, k->strange, err);
+}
+
+int keep_case(const struct kept *k, struct err *err)
+{
+	auto_new_case new = NEW_CASE_INIT;
+	int rc = new_case_open(k->run, k->name, &new, err);
+
+	return rc ? rc : fill(k, &new, err);
+}
+
+int keep_case_at(const struct kept *k, const char *path, struct err *err)
+{
+	auto_new_case new = NEW_CASE_INIT;
+	auto_free char *at = below_case(path), *dir = NULL, *name = NULL;
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && !below_exists(at, CASE_FILE))
+		return err_set(err, -EEXIST,
+			       "%s is there already, and is no finding: give another -o", path);
+	below_split(path, &dir, &name);
+	int rc = io_newdir_open(dir, name, &new.dir, err);
+	return rc ? rc : fill(k, &new, err);
 }
 
 int keep_disk(const struct kept *k, struct err *err)

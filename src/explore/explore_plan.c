@@ -9,6 +9,7 @@
 #include "run/strange.h"
 
 enum { DEPTH = 10, DEPTH_WALK = 400, DEPTH_WALK_CRASHES = 40, ROUND = 6000, DRAWN = 500 };
+enum { CRASH_BUDGET = 50 };
 enum { SWARM_MAX = 100000 };
 
 const char *const explore_made[] = { "kernel-log", EXPLORE_PICKLES, TRUST_MARK, NULL };
@@ -40,10 +41,7 @@ static const struct record_field fields[] = {
 	FIELD(key, leads, kind, member, .option = name),
 #define GUEST_OPTION TARGET_OPTION
 #include "target/options.def"
-#define EXPLORE_OPTION(member, kind, name, arg, default_, both, ...)                               \
-	FIELD(name, TRUST_HARMLESS, kind, member, .otherwise = default_ both),
-#define EXPLORE_FILE(member, name, ...) FIELD(name, TRUST_HARMLESS, PROSE, member),
-#define EXPLORE_SECTION(title)
+#define PLAN_AS FIELD
 #include "explore/explore_options.def"
 	FIELD("hash", TRUST_HARMLESS, TEXT, hash, .option = "", .required = true),
 	FIELD("reference", TRUST_TARGET, PARTS, references, .option = "ref",
@@ -94,15 +92,6 @@ int explore_plan_set_ref(struct explore_plan *p, size_t i, const char *option, c
 	return given_set(&reference_record, &p->references.v[i], NULL, option, value, err);
 }
 
-static bool was_given(const struct explore_plan *p, const char *option)
-{
-	size_t i = 0;
-
-	while (!streq(fields[i].key.name, option))
-		i++;
-	return p->given >> i & 1;
-}
-
 /* ---- its sides ---- */
 
 static size_t count_sides(const struct explore_plan *p)
@@ -110,7 +99,7 @@ static size_t count_sides(const struct explore_plan *p)
 	return 1 + p->references.n;
 }
 
-/* Of side `i`, 0 is the target: what is said of it. */
+/* The options of side `i`; side 0 is the target. */
 static struct target_opts opts_of(const struct explore_plan *p, size_t i)
 {
 	const struct explore_reference *r = i ? &p->references.v[i - 1] : NULL;
@@ -189,6 +178,20 @@ static int parse_swarm(const char *text, unsigned *i, unsigned *n, struct err *e
 	return 0;
 }
 
+/* An option that says how crashes are tried must not be lost where none is. */
+static int check_unused(const struct explore_plan *p, struct err *err)
+{
+	const size_t from = offsetof(struct explore_plan, crash);
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (p->given >> i & 1 && fields[i].at - from < sizeof(p->crash) &&
+		    fields[i].at != offsetof(struct explore_plan, crash.modes))
+			return err_set(err, -EINVAL,
+				       "--%s is about crashes: give --crash or --crash-every, too",
+				       fields[i].key.name);
+	return 0;
+}
+
 /* The values from options or a record must fit together. */
 static int check_plan(const struct explore_plan *p, struct err *err)
 {
@@ -214,11 +217,15 @@ static void fill_in(struct explore_plan *p, bool bounded)
 {
 	bool walk = p->order == SEARCH_WALK;
 
-	if (p->crash_modes && !was_given(p, "crash-every"))
+	if (p->crash.modes && !given_has(&explore_record, p->given, "crash-every"))
 		p->crash_every = 1;
+	if (p->crash_every && !given_has(&explore_record, p->given, "budget"))
+		p->crash.budget = CRASH_BUDGET;
+	if (!p->crash_every && !given_has(&explore_record, p->given, "prune"))
+		p->crash.prune = CRASH_PRUNE_READS; /* every record has a line for it */
 	if (!p->depth)
 		p->depth = !walk ? DEPTH : p->crash_every ? DEPTH_WALK_CRASHES : DEPTH_WALK;
-	if (!was_given(p, "round") && !p->alphabet && bounded)
+	if (!given_has(&explore_record, p->given, "round") && !p->alphabet && bounded)
 		p->round = ROUND;
 	if (!p->references.n)
 		vec_push(&p->references, (struct explore_reference){ .spec = xstrdup("reffs") });
@@ -230,6 +237,10 @@ int explore_plan_complete(struct explore_plan *p, bool bounded, struct err *err)
 {
 	fill_in(p, bounded);
 	int rc = check_plan(p, err);
+
+	if (!rc)
+		rc = p->crash_every ? crashes_complete(&p->crash, target_find(p->target, err), err)
+				    : check_unused(p, err);
 
 	for (size_t i = 0; i < count_sides(p) && !rc; i++) {
 		struct target_opts o = opts_of(p, i);
@@ -277,12 +288,6 @@ int explore_plan_inputs(struct explore_plan *p, const char *source, struct input
 	return 0;
 }
 
-int explore_plan_agrees(const struct explore_plan *saved, const struct explore_plan *given,
-			struct err *err)
-{
-	return given_agree(&explore_record, saved, given, given->given, err);
-}
-
 static void sides_of(const struct explore_plan *p, struct target_opts *references,
 		     struct explore_opts *out)
 {
@@ -317,8 +322,9 @@ void explore_plan_opts(const struct explore_plan *p, struct target_opts *referen
 	out->compare_every = p->compare_every;
 	out->memory = p->memory;
 	out->crash_every = p->crash_every;
-	out->crash_guarantee = p->guarantee;
-	out->crash_modes = (unsigned)p->crash_modes;
+	out->crash.guarantee = p->guarantee ? guarantee_find(p->guarantee) : NULL;
+	out->crash.seed = p->seed;
+	crashes_opts(&p->crash, &out->crash);
 	out->strange = !p->ours;
 }
 
@@ -334,32 +340,17 @@ static int check_loaded(const void *plan, struct err *err)
 }
 
 static const char *const no_other[] = { NULL };
-static const struct case_plan kept = { .type = &explore_record,
-				       .files = { "explore-run", no_other },
-				       .check = check_loaded,
-				       .given = offsetof(struct explore_plan, given) };
-
-int explore_plan_save(const struct explore_plan *p, const char *run, struct err *err)
-{
-	return case_plan_save(&kept, run, p, err);
-}
-
-int explore_plan_sync(const char *run, struct err *err)
-{
-	return case_plan_sync(&kept, run, err);
-}
-
-int explore_plan_load(const char *run, struct explore_plan *out, struct err *err)
-{
-	return case_plan_load(&kept, run, out, err);
-}
+const struct case_plan explore_plan_kept = { .type = &explore_record,
+					     .files = { "explore-run", no_other },
+					     .check = check_loaded,
+					     .given = offsetof(struct explore_plan, given) };
 
 int explore_plan_trust(struct explore_plan *p, const char *run, bool trust, struct err *err)
 {
 	auto_strbuf would = STRBUF_INIT;
 	struct err why = ERR_INIT;
 
-	p->ours = trust || !case_plan_verify(&kept, run, &why);
+	p->ours = trust || !case_plan_verify(&explore_plan_kept, run, &why);
 	if (p->ours)
 		return 0;
 	strange_target(p->target, false, &would);

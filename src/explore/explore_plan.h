@@ -17,15 +17,9 @@
 #define EXPLORE_EXPLORE_PLAN_H
 
 #include "case/dir.h"
+#include "case/plan_def.h"
 #include "explore/explore.h"
-
-#define EXPLORE_OWNED_TEXT   char *
-#define EXPLORE_OWNED_COUNT  uint64_t
-#define EXPLORE_OWNED_SIZE   uint64_t
-#define EXPLORE_OWNED_NUMBER uint64_t
-#define EXPLORE_OWNED_CHOICE uint64_t
-#define EXPLORE_OWNED_SET    uint64_t
-#define EXPLORE_OWNED_FLAG   bool
+#include "run/crashes.h"
 
 struct explore_reference {
 	char *spec, *kernel, *recorder;
@@ -39,9 +33,8 @@ struct explore_plan {
 #define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
 #define GUEST_OPTION			 TARGET_OPTION
 #include "target/options.def"
-#define EXPLORE_OPTION(member, kind, ...) EXPLORE_OWNED_##kind member;
-#define EXPLORE_FILE(member, ...)	  char *member;
-#define EXPLORE_SECTION(title)
+	struct crashes crash;
+#define PLAN_AS MEMBER
 #include "explore/explore_options.def"
 	struct vec_of(struct explore_reference) references;
 	bool ours;	/* this user made it, or takes it for his own; not saved */
@@ -49,6 +42,8 @@ struct explore_plan {
 };
 
 extern const struct record_type explore_record;
+/* RUN/run, for case_plan_load() and so on. */
+extern const struct case_plan explore_plan_kept;
 #define EXPLORE_PICKLES "task-*.pickle" /* where each task of a run was, by its number */
 /* The names of what a run makes besides RUN/run and its findings: patterns, up to NULL. */
 extern const char *const explore_made[];
@@ -74,9 +69,6 @@ int explore_plan_complete(struct explore_plan *p, bool bounded, struct err *err)
  */
 int explore_plan_inputs(struct explore_plan *p, const char *source, struct inputs *out,
 			struct err *err) must_check;
-/* Values that were given must be those of the saved plan. */
-int explore_plan_agrees(const struct explore_plan *saved, const struct explore_plan *given,
-			struct err *err) must_check;
 /* The kernels are those that the run began on. */
 int explore_plan_same_kernels(const struct explore_plan *p, const char *run, struct err *err)
 	must_check;
@@ -84,11 +76,6 @@ int explore_plan_same_kernels(const struct explore_plan *p, const char *run, str
 void explore_plan_opts(const struct explore_plan *p, struct target_opts *references,
 		       struct explore_opts *out);
 
-/* With the mark of this user. */
-int explore_plan_save(const struct explore_plan *p, const char *run, struct err *err) must_check;
-/* The file that it wrote, and the run's name, are on disk when this returns. */
-int explore_plan_sync(const char *run, struct err *err) must_check;
-int explore_plan_load(const char *run, struct explore_plan *out, struct err *err) must_check;
 /*
  * Sets `ours`: its mark is this user's, or `trust` says that he takes it for his own. Refuses one
  * that is not, and that leads to more than a guest (trust.h).

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* reproduce.c - does again what was found: to make it smaller, and later to show it once more. */
+/* reproduce.c - does again what was found: to make it smaller. */
 #include "explore/reproduce.h"
-
-#include "explore/explore.h"
 
 /* Room may come back late, so that to ask for it can take seconds. */
 enum { SHRINK_RUNS = 2000, ROOM_RUNS = 60 };
@@ -122,7 +120,7 @@ static int finish(struct again *g, const struct point *start, struct script *scr
 	return 0;
 }
 
-/* Makes it show again, by the first way that does. 1 if none does, or if it was cut. */
+/* Makes the difference show again, by the first way that does. 1 if none does, or if it was cut. */
 static int try_all(struct again *g, struct script *script, struct err *err)
 {
 	const struct stepper *st = g->s->stepper;
@@ -153,31 +151,4 @@ int reproduce(const struct search *s, struct script *script, const struct shrink
 	out->cut = stepper_cut(s->stepper);
 	script_release(&g.tail);
 	return min(rc, 0);
-}
-
-int explore_replay(const struct explore_opts *opts, const struct script *script,
-		   const struct image *const *start, const char *signature, unsigned tries,
-		   unsigned *shown, struct step_result *result, struct strbuf *log, struct err *err)
-{
-	struct stepper st;
-	struct point point = { 0 };
-	size_t at;
-	int rc = stepper_open(&st, &opts->sides, opts->specs, opts->n_specs, err);
-
-	*shown = 0;
-	if (rc)
-		return rc;
-	if (start[0])
-		rc = stepper_from_images(&st, start, &point, err);
-	st.start = start[0] ? &point : NULL;
-	st.room_after = streq(signature, SIGNATURE_ROOM);
-	for (unsigned i = 0; i < tries && !rc; i++) {
-		strbuf_clear(log);
-		rc = script_run(script, &st, result, &at, log, err);
-		*shown += !rc && result->verdict == STEP_DIFFERENT &&
-			  streq(result->signature, signature);
-	}
-	stepper_drop(&st, &point);
-	stepper_close(&st);
-	return rc;
 }

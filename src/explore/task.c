@@ -21,14 +21,15 @@ void task_tell(struct task *t, enum message_kind kind, const char *words, const 
 	pool_tell(t->o.pool, kind, &m, sizeof(m));
 }
 
-unsigned task_times_seen(struct task *t, const char *signature)
+bool task_has_enough(struct task *t, const char *signature, unsigned most)
 {
 	unsigned n = 0;
 
 	for (size_t i = 0; i < t->signatures.n; i++)
 		n += streq(t->signatures.v[i], signature);
 	vec_push(&t->signatures, xstrdup(signature));
-	return n;
+	t->o.shared->not_kept += n >= most;
+	return n >= most;
 }
 
 void task_count_cases(const struct task *t, struct search *s)

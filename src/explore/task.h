@@ -20,7 +20,7 @@ struct task {
 	uint64_t transitions;
 	uint64_t since_room; /* transitions since room was asked for, where no walk does */
 	struct hashset seen; /* scripts that were kept */
-	struct vec_of(char *) signatures; /* of what was found, each time */
+	struct vec_of(char *) signatures; /* a signature for each finding */
 };
 
 void task_tell(struct task *t, enum message_kind kind, const char *words, const char *dir,
@@ -29,8 +29,8 @@ void task_tell(struct task *t, enum message_kind kind, const char *words, const 
 bool task_cut(const struct task *t);
 /* Counts a finding; its number. */
 uint64_t task_next_case(struct task *t);
-/* How often it was found before; counts this time. */
-unsigned task_times_seen(struct task *t, const char *signature);
+/* Whether the same was found so often before that it is only counted; counts this time. */
+bool task_has_enough(struct task *t, const char *signature, unsigned most);
 /* Stops the search if enough was found. */
 void task_count_cases(const struct task *t, struct search *s);
 

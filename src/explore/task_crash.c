@@ -60,7 +60,7 @@ static int keep_found(struct task_crash *found, const struct run_case *c, struct
 	auto_free char *signature = xasprintf("%s %s", c->state ? "crash" : "live",
 					      finding_kind_name(c->findings->v[0].kind));
 
-	if (task_times_seen(t, signature) >= KIND_MAX)
+	if (task_has_enough(t, signature, KIND_MAX))
 		return -ECANCELED; /* one of many of its kind */
 	struct store_place at = { .run = t->opts->dir,
 				  .base = t->base,
@@ -162,15 +162,11 @@ static int make_small(struct task_crash *c, struct err *err)
 
 int task_open_crashes(struct task *t, struct err *err)
 {
-	struct run_opts opts = { .target = t->opts->sides.target,
-				 .guarantee = t->opts->crash_guarantee
-						      ? guarantee_find(t->opts->crash_guarantee)
-						      : NULL,
-				 .modes = t->opts->crash_modes,
-				 .budget = 50,
-				 .seed = t->opts->search.seed,
-				 .ours = !t->opts->strange };
+	struct run_opts opts = t->opts->crash;
 
+	opts.ours = !t->opts->strange;
+	opts.target = t->opts->sides.target;
+	opts.target.eadr = opts.pm.eadr;
 	opts.target.spec = t->opts->specs[0];
 	opts.target.worker = t->o.number;
 	opts.target.kmsg = t->o.kmsg;

@@ -22,7 +22,7 @@ struct small {
 	struct task *t;
 	char *name, *dir;
 	size_t before; /* operations when it was found */
-	/* Of what is kept now: */
+	/* The finding as it is kept now: */
 	enum quality quality;
 	size_t items, ops;
 	struct hash128 hash; /* of its script */
@@ -176,8 +176,8 @@ static int on_shown(void *ctx, const struct script *s, const struct shrunk *so_f
 }
 
 /*
- * Does it once more, for the log, the trees and the disk. A finding that did not show at all stays
- * as it was found.
+ * Runs the script once more, for the log, the trees and the disk. A finding that did not show at
+ * all stays as it was found.
  */
 static int keep_last(struct small *f, const struct script *script, const struct reproduced *how,
 		     struct step_result *first, struct err *err)
@@ -283,7 +283,7 @@ int task_found(void *ctx, struct search *s, const struct script *script, struct 
 	struct task *t = ctx;
 	struct small f = { .t = t, .before = script->w.ops.n, .ops = script->w.ops.n };
 
-	if (task_times_seen(t, result->signature) >= SAME_MAX)
+	if (task_has_enough(t, result->signature, SAME_MAX))
 		return 0; /* one of many of its kind */
 	f.name = finding_dir_name(task_next_case(t), t->o.number);
 	remember_words(&f, result);

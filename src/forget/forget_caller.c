@@ -3,7 +3,7 @@
  * forget_caller.c - takes on the caller's umask, user and group for one call, and lays them down.
  * Each thread has a umask and credentials of its own.
  */
-#include "forget/forget_caller.h"
+#include "forget/forget_impl.h"
 
 #include <linux/capability.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* forget_copy.c - a copy of a tree with everything in it: contents, owners, times, links. */
-#include "forget/forget_copy.h"
+#include "forget/forget_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>

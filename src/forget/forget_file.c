@@ -38,7 +38,7 @@ static int open_unreadable(const char *path)
 	return fd;
 }
 
-/* Opens it anew. A file that cannot be read may be written to all the same. */
+/* Opens the file of a node again. A file that cannot be read may be written to all the same. */
 static int open_data(struct forget *f, struct node *n, bool write, bool *reads)
 {
 	auto_pin at = node_pinned(f, n);

@@ -230,7 +230,7 @@ struct forget {
 	pthread_mutex_t command;	 /* one command at a time */
 };
 
-/* Of a system call: what it gave, or -errno. */
+/* The result of a system call, or -errno. */
 static inline int result(int64_t rc)
 {
 	return rc < 0 ? -errno : (int)rc;
@@ -268,7 +268,7 @@ void node_forget(struct forget *f, struct node *n, uint64_t nlookup);
 /* The descriptor, which stays open until it is unpinned; or -errno. */
 int node_pin(struct forget *f, struct node *n);
 void node_unpin(struct node *n);
-/* The same until the scope ends: auto_pin at = node_pinned(f, n). */
+/* Pins a node until the scope ends: auto_pin at = node_pinned(f, n). */
 struct pin {
 	struct node *node;
 	int fd;
@@ -459,6 +459,16 @@ void forget_on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const cha
 void forget_on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		      struct fuse_file_info *fi);
 void forget_on_readlink(fuse_req_t req, fuse_ino_t ino);
+
+/* ---- forget_caller.c ---- */
+
+/*
+ * From here to forget_caller_leave(), this thread makes things in the name of the user who sent the
+ * request: with the user's owner and umask. The kernel has decided whether they may be made; so
+ * only the owner changes, not what we may do.
+ */
+void forget_caller_enter(fuse_req_t req);
+void forget_caller_leave(fuse_req_t req);
 
 /* ---- forget_remove.c ---- */
 
@@ -679,6 +689,16 @@ int forget_root_lock(int root_fd, const char *root, bool wait, struct err *err) 
 /* Removes what is below `name`, and it. */
 int forget_remove_tree(int dir, const char *name) must_check;
 
+/* ---- forget_copy.c: a copy of a tree, sharing blocks where the file system can ---- */
+
+/*
+ * Copies what is in the directory `from` into `to`, but for `skip` in it. `places`, made for `to`,
+ * tells afterwards where in the copy each inode of the original is.
+ */
+int forget_copy_tree(int from, int to, const char *skip, struct recover_places *places) must_check;
+/* One thing more, beside the tree: hard links to what is in it are links in the copy, too. */
+int forget_copy_one(int from, int to, const char *name, struct recover_places *places) must_check;
+
 /* ---- forget_lose.c ---- */
 
 enum lose_end { LOSE_GO_ON, LOSE_AND_END };
@@ -693,12 +713,12 @@ void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const
 void forget_lose_telling(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 			 struct told_list *told, struct strbuf *text, struct strbuf *json);
 /*
- * The same with the gate held alone, which the caller goes on to hold. If it fails, the mount has
- * to end: forget_stop(), when the gate is open.
+ * forget_lose() with the gate held alone, which the caller goes on to hold. If it fails, the mount
+ * has to end: forget_stop(), when the gate is open.
  */
 int forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 		       struct told_list *told, struct strbuf *text, struct strbuf *json) must_check;
-/* The same, and of one write the parts that `fault` says are durable. */
+/* forget_lose(), and makes the parts of one write durable that `fault` names. */
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
 		 uint64_t offset, size_t len);
 void forget_tell(struct forget *f, struct told_list *told);

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "forget/forget_caller.h"
 #include "forget/forget_impl.h"
 
 /* ---- making ---- */

@@ -11,7 +11,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "forget/forget_caller.h"
 #include "forget/forget_impl.h"
 
 #ifndef RENAME_NOREPLACE

@@ -12,7 +12,6 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/names_in.h"
-#include "forget/forget_copy.h"
 #include "forget/forget_impl.h"
 
 #define SNAPSHOTS "snapshots"

@@ -76,7 +76,7 @@ int acl_parse(const void *value, size_t len, struct acl *out)
 
 int acl_valid(const struct acl *acl)
 {
-	uint16_t next = OWNER; /* tags may come: users after the owner, groups after theirs */
+	uint16_t next = OWNER; /* allowed tags: users after the owner, groups after theirs */
 	bool needs_mask = false;
 
 	vec_each(e, acl) {
@@ -124,7 +124,7 @@ bool acl_mode(const struct acl *acl, uint32_t *mode)
 	return more;
 }
 
-/* The list that an inode has: false if it has none. */
+/* Loads the list of an inode; false if it has none. */
 static bool load(const struct reffs_inode *i, const char *name, struct acl *out)
 {
 	const struct blob *b = xattrs_find(i->xattrs, name);
@@ -140,8 +140,8 @@ static struct acl_entry *find_entry(const struct acl *acl, uint16_t tag)
 }
 
 /*
- * The entry that decides: a user's own, or else a group's that grants it, or else the others'. NULL
- * if some group is theirs and none grants it.
+ * Returns the entry that decides: the user's own, else that of a group that grants the right, else
+ * the others'. NULL if the user is in a listed group and no group grants the right.
  */
 static const struct acl_entry *deciding(const struct acl *acl, const struct reffs_inode *i,
 					const struct reffs_cred *c, unsigned want)
@@ -227,7 +227,7 @@ bool acl_inherit(struct reffs_inode *i, const struct reffs_inode *dir)
 		return false;
 	if (i->type == TREE_DIR)
 		acl_set(i, ACL_DEFAULT, &acl);
-	/* A permission needs both: the mode asked for, and the directory's list. */
+	/* A permission must be in both, the mode asked for and the directory's list. */
 	struct acl_entry *mask = find_entry(&acl, MASK);
 	struct acl_entry *group = mask ? mask : find_entry(&acl, GROUP_OWNER);
 	find_entry(&acl, OWNER)->perm &= i->mode >> 6 & 7;

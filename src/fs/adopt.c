@@ -29,7 +29,7 @@ static int failed(const struct adopter *a, int rc, const char *path)
 		       strerror(-rc));
 }
 
-/* ---- what is not there any more ---- */
+/* ---- names that are gone ---- */
 
 static int add_name(void *ctx, const char *name, uint64_t ino)
 {
@@ -53,7 +53,7 @@ static int empty_dir(struct adopter *a, uint64_t dir)
 	return rc;
 }
 
-/* With all that is below it. */
+/* Removes a name with all that is below it. */
 static int remove_name(struct adopter *a, uint64_t dir, const char *name)
 {
 	uint64_t ino = reffs_lookup(inode_get(a->r, dir), name);
@@ -62,7 +62,7 @@ static int remove_name(struct adopter *a, uint64_t dir, const char *name)
 	return rc ? rc : graft_unlink(a->r, dir, name);
 }
 
-/* Whether an inode may stand for an entry: the attributes that never change are the same. */
+/* True if an inode may stand for an entry: the attributes that never change are the same. */
 static bool may_be(const struct reffs *r, uint64_t ino, const struct tree_entry *e)
 {
 	struct reffs_attr attr;
@@ -96,7 +96,7 @@ static int remove_gone(struct adopter *a, uint64_t dir, const char *path)
 	return rc;
 }
 
-/* ---- what is there ---- */
+/* ---- names that are there ---- */
 
 static const struct taken_inode *find_ino(const struct adopter *a, uint64_t ino)
 {
@@ -128,7 +128,7 @@ static int make(struct adopter *a, uint64_t dir, const char *name, const struct 
 	return graft_make(a->r, dir, name, &made);
 }
 
-/* The inode of the entry, there and with this name. */
+/* Gives the inode of the entry, which has this name then; makes one if there is none. */
 static int place(struct adopter *a, uint64_t dir, const char *name, const struct tree_entry *e,
 		 uint64_t *ino)
 {
@@ -226,7 +226,7 @@ static int set_xattrs(struct adopter *a, uint64_t ino, const struct tree_entry *
 	return rc;
 }
 
-/* The directory that an entry is in; those above it come before it. */
+/* Returns the directory of an entry; parents come before their entries. */
 static uint64_t find_dir(const struct adopter *a, const char *path, const char **name)
 {
 	uint64_t dir = REFFS_ROOT_INO;
@@ -251,7 +251,7 @@ static int adopt_entry(struct adopter *a, const struct tree_entry *e)
 	if (e->error || e->type == TREE_UNKNOWN)
 		return e->error ? -e->error : -EIO;
 	if (!*e->path)
-		return 0; /* the root's own attributes are mkfs's business */
+		return 0; /* mkfs sets the root's attributes */
 	dir = find_dir(a, e->path, &name);
 	rc = dir ? place(a, dir, name, e, &ino) : -ENOENT;
 	if (rc)

@@ -18,7 +18,7 @@ static const struct page_slot *slot_find(const struct reffs_inode *f, uint64_t i
 	return leaf ? as_slot(leaf) : NULL;
 }
 
-/* The first page with this or a higher index, or NULL. */
+/* Returns the first page with this or a higher index, or NULL. */
 static const struct page_slot *slot_from(const struct reffs_inode *f, uint64_t index)
 {
 	struct map_num key = map_num(index);
@@ -46,7 +46,7 @@ static void slot_add(struct reffs_inode *f, uint64_t index, struct page *page, s
 	map_insert(&f->map, &s->node);
 }
 
-/* A page that only this slot has. */
+/* Makes the slot's page its own: copies a shared page. */
 static void own_page(struct page_slot *s)
 {
 	struct page *old = s->page;
@@ -61,7 +61,7 @@ static void own_page(struct page_slot *s)
 	page_unref(old);
 }
 
-/* A page for changing, made of zeros if there is none; slot_commit() must follow. */
+/* Returns a page for changing, made of zeros if there is none; slot_commit() must follow. */
 static struct page_slot *slot_edit(struct reffs_inode *f, uint64_t index)
 {
 	struct map_num key = map_num(index);
@@ -87,7 +87,7 @@ static void slot_commit(struct reffs_inode *f, struct page_slot *s)
 	}
 }
 
-/* Puts a page that is shared into its place; nothing may be there. */
+/* Puts a shared page into a slot, which must not exist yet. */
 static void slot_share(struct reffs_inode *f, uint64_t index, struct page *page)
 {
 	struct hash128 hash = { 0 };
@@ -97,7 +97,7 @@ static void slot_share(struct reffs_inode *f, uint64_t index, struct page *page)
 	slot_add(f, index, page_ref(page), hash);
 }
 
-/* Keeps a page that has lost its place as memory for the next one, or nothing. */
+/* Returns a page that has lost its place if it can be used again; else NULL. */
 static struct page *leave_page(struct page *old)
 {
 	if (old && old->refs == 1)
@@ -106,7 +106,7 @@ static struct page *leave_page(struct page *old)
 	return NULL;
 }
 
-/* Puts a page that was made ahead into its place, and leaves there what can be used again. */
+/* Puts a page that was made ahead into its place; `ready` gets the replaced page, for reuse. */
 static void slot_exchange(struct reffs_inode *f, uint64_t index, struct data_page *ready)
 {
 	struct map_num key = map_num(index);
@@ -229,13 +229,13 @@ void data_resize(struct reffs_inode *f, uint64_t size)
 		f->content = (struct hash128){ 0 };
 		f->pages = 0;
 	} else if (size < f->size) {
-		/* To the end of its last page, which goes whole. */
+		/* To the end of the last page, so that it is removed as a whole. */
 		data_zero(f, size, (f->size + PAGE - 1) / PAGE * PAGE);
 	}
 	f->size = size;
 }
 
-/* A whole page takes the place of another; where there was a hole, there will be one. */
+/* Copies a whole page; a hole becomes a hole. */
 static void copy_page(struct reffs_inode *f, uint64_t to, const struct reffs_inode *from,
 		      uint64_t from_index)
 {
@@ -248,7 +248,7 @@ static void copy_page(struct reffs_inode *f, uint64_t to, const struct reffs_ino
 		return;
 	}
 	struct page *page = page_ref(s->page);
-	struct hash128 hash = s->hash; /* which depends on the place */
+	struct hash128 hash = s->hash; /* the hash depends on the place */
 	if (page && to != from_index)
 		hash = tree_page_hash(to, page->data, PAGE);
 	if (!old) {
@@ -282,7 +282,7 @@ void data_copy(struct reffs_inode *f, uint64_t offset, const struct reffs_inode 
 			continue;
 		}
 		struct page_slot *own = slot_edit(f, to_at / PAGE);
-		/* In one file, `s` may be this page, which may just have been copied. */
+		/* If both files are one, slot_edit() may have replaced the page of `s`. */
 		s = slot_find(from, from_at / PAGE);
 		memcpy(own->page->data + to_in, s->page->data + from_in, n);
 		slot_commit(f, own);

@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 
-/* Whether mode and length mean something: 0 or -errno. */
+/* Checks mode and length. Returns 0 or -errno. */
 int falloc_check(int mode, uint64_t len);
 
 #endif

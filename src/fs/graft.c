@@ -35,7 +35,7 @@ struct hash128 graft_term(const struct reffs_inode *inode, struct hash128 names)
 	return inode_term(&named, false);
 }
 
-/* A directory in which a name can be changed: 0 or -errno. */
+/* Checks that a name can be changed in a directory. Returns 0 or -errno. */
 static int check_dir(const struct reffs *r, uint64_t dir, const char *name)
 {
 	const struct reffs_inode *d = inode_find(r, dir);
@@ -210,7 +210,7 @@ int graft_data(struct reffs *r, uint64_t ino, const struct reffs_inode *file, ui
 		return 0;
 	struct reffs_inode *i = inode_edit(r, ino);
 	uint64_t size = max(i->size, to);
-	/* Behind the end of both there are zeros, so that the last page can be shared whole. */
+	/* Both have zeros behind their end, so the last page can be shared as a whole. */
 	if (to == file->size && size == to)
 		to = (to + REFFS_PAGE - 1) / REFFS_PAGE * REFFS_PAGE;
 	data_copy(i, from, file, from, to - from);

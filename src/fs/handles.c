@@ -16,7 +16,7 @@ void handle_set(struct reffs *r, const char *name, struct opened file)
 	vec_each(h, &r->handles) {
 		if (!streq(h->name, name))
 			continue;
-		/* The new one is open before the old one is closed. */
+		/* The new file is open before the old one is closed. */
 		struct handle old = { NULL, h->file };
 		h->file = file;
 		handle_close(r, &old);

@@ -37,7 +37,7 @@ const struct reffs_inode *inode_find(const struct reffs *r, uint64_t ino)
 	struct found_inodes *f = r->found;
 	size_t slot = ino % ARRAY_SIZE(f->v);
 
-	/* A path is walked more than once for an operation, and each walk begins at the root. */
+	/* An operation walks a path more than once, each time from the root. */
 	if (f->v[slot].ino == ino && f->v[slot].when == f->now)
 		return f->v[slot].inode;
 	const struct reffs_inode *i = find_in(r->cur->inodes, ino);
@@ -57,7 +57,7 @@ const struct reffs_inode *inode_get(const struct reffs *r, uint64_t ino)
 	return i;
 }
 
-/* R1 */
+/* Keeps R1 before the current state is changed. */
 static void own_state(struct reffs *r)
 {
 	struct reffs_state *s = r->cur;
@@ -85,7 +85,7 @@ struct reffs_inode *inode_own(struct reffs *r, uint64_t ino)
 	return container_of(leaf, struct reffs_inode, node);
 }
 
-/* These two take an inode's term out of the sums of its state, or of the orphans, and put it in. */
+/* Subtract an inode's term from the sums of its state, or of the orphans; and add it. */
 static void count_out(struct reffs *r, const struct reffs_inode *i)
 {
 	if (i->nlink) {
@@ -168,7 +168,7 @@ void inode_add(struct reffs *r, struct reffs_inode *inode)
 
 void inode_remove(struct reffs *r, struct reffs_inode *inode)
 {
-	struct map_num key = inode->key; /* the inode may go with the last reference */
+	struct map_num key = inode->key; /* the last reference may free the inode */
 
 	assert(!inode->nlink);
 	inode_forget(r);

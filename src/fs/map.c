@@ -79,7 +79,7 @@ void map_unref(struct map_node *n)
 	map_node_free(n);
 }
 
-/* The leaf where a search for `key` ends: the only one that can have this key. */
+/* Returns the leaf where a search for `key` ends, the only one that can have this key. */
 static const struct map_node *nearest(const struct map_node *n, const unsigned char *key,
 				      size_t len)
 {
@@ -98,7 +98,7 @@ const struct map_node *map_find(const struct map_node *root, const void *key, si
 
 const struct map_node *map_ceil(const struct map_node *root, const void *key, size_t len)
 {
-	const struct map_node *n = root, *above = NULL; /* all of `above` comes after the key */
+	const struct map_node *n = root, *above = NULL; /* all keys of `above` are greater */
 
 	if (!root)
 		return NULL;
@@ -113,7 +113,7 @@ const struct map_node *map_ceil(const struct map_node *root, const void *key, si
 			above = as_branch(n)->child[1];
 		n = as_branch(n)->child[side];
 	}
-	/* All keys below `n` agree up to `bit`, where they differ from ours. */
+	/* All keys below `n` agree up to `bit`, in which they differ from `key`. */
 	if (bit_of(key, len, (unsigned)bit))
 		n = above;
 	while (n && !n->kind)
@@ -121,7 +121,7 @@ const struct map_node *map_ceil(const struct map_node *root, const void *key, si
 	return n;
 }
 
-/* Makes the node in `slot` its owner's (M1); the way to the slot must be already. */
+/* Copies the node in `slot` if it is shared (M1); the nodes above must not be shared. */
 static struct map_node *own(struct map_node **slot)
 {
 	struct map_node *n = *slot;
@@ -203,7 +203,7 @@ void map_remove(struct map_node **root, const void *key, size_t len)
 		struct branch *b = as_branch(*slot);
 		unsigned side = bit_of(key, len, b->node.bits);
 
-		if (b->child[side]->kind) { /* the leaf: its neighbour takes the branch's place */
+		if (b->child[side]->kind) { /* the leaf; its neighbour replaces the branch */
 			struct map_node *stays = map_ref(b->child[!side]);
 
 			map_unref(&b->node);
@@ -249,7 +249,7 @@ void map_differ(const struct map_node *a, const struct map_node *b,
 		report_all(b, leaf, ctx);
 		return;
 	}
-	/* The one that branches first; all of the other belongs to one side of it. */
+	/* The node that branches first; the whole other one belongs to one side of it. */
 	const struct map_node *first = b->kind || (!a->kind && a->bits <= b->bits) ? a : b;
 	const struct map_node *other = first == a ? b : a, *some = other;
 	struct map_node *const *child = as_branch(first)->child;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * map.h - a persistent sorted map: many versions of it share all they have in common.
+ * map.h - a persistent sorted map: versions of a map share the nodes in which they do not differ.
  *
  * The map is a crit-bit tree: a branch names the first bit in which the keys below it differ, a
  * leaf holds key and value. Its shape depends on the keys alone, needs no balancing, and a change
- * makes new nodes only between the root and one leaf. Keys are bytes, as if zeros followed for
- * ever: names (which hold no NUL), or numbers, most significant byte first. Leaves come in the
- * order of memcmp().
+ * makes new nodes only between the root and one leaf. Keys are bytes, as if zeros followed without
+ * end: names (which have no NUL), or numbers, most significant byte first. Leaves come in the order
+ * of memcmp().
  *
- * M1: a node with more than one reference never changes. One with a single reference, reached
- *     from a root through nodes with a single reference, is its owner's and changes in place.
+ * M1: a node with more than one reference never changes. A node with a single reference, reached
+ *     from a root through nodes with a single reference, belongs to one map and changes in place.
  * M2: a map is a pointer to its root, which counts as a reference; NULL is the empty map.
  *
  * Reference counts are not atomic: versions that share nodes belong to one thread.
@@ -23,9 +23,9 @@
 
 struct map_node;
 
-/* The facts that the map has to know of its leaves. */
+/* The facts about leaves that the map needs. */
 struct map_kind {
-	size_t key_at; /* where in the leaf its key is */
+	size_t key_at; /* the offset of the key in the leaf */
 	struct map_node *(*copy)(const struct map_node *leaf);
 	void (*free)(struct map_node *leaf);
 };
@@ -33,7 +33,7 @@ struct map_kind {
 struct map_node {
 	const struct map_kind *kind; /* NULL: a branch */
 	uint32_t refs;
-	uint16_t bits; /* of a branch: the bit that differs; of a leaf: bytes of its key */
+	uint16_t bits; /* for a branch, the bit that differs; for a leaf, bytes of its key */
 };
 
 /* A number as a key. */
@@ -59,15 +59,15 @@ static inline struct map_node *map_ref(struct map_node *n)
 
 void map_unref(struct map_node *n); /* NULL is fine */
 
-/* The leaf, or NULL. */
+/* Returns the leaf, or NULL. */
 const struct map_node *map_find(const struct map_node *root, const void *key, size_t len);
-/* The first leaf whose key is not less, or NULL. */
+/* Returns the first leaf whose key is not less, or NULL. */
 const struct map_node *map_ceil(const struct map_node *root, const void *key, size_t len);
-/* The leaf for changing, or NULL: it and the way to it are the map's own (M1). */
+/* Returns the leaf for changing, or NULL; copies shared nodes on the way (M1). */
 struct map_node *map_try_own(struct map_node **root, const void *key, size_t len);
-/* The same of a leaf that must be there. */
+/* Returns the leaf for changing; it must be there. */
 struct map_node *map_own(struct map_node **root, const void *key, size_t len);
-/* Adds a leaf whose key is not there yet; the map takes over the caller's reference. */
+/* Adds a leaf whose key is not there yet; the map takes the caller's reference. */
 void map_insert(struct map_node **root, struct map_node *leaf);
 /* Removes a leaf that is there. */
 void map_remove(struct map_node **root, const void *key, size_t len);
@@ -76,28 +76,29 @@ int map_each(const struct map_node *root, int (*leaf)(void *ctx, const struct ma
 	     void *ctx);
 
 /*
- * Calls back for each leaf of one map that is not the same leaf in the other, of both. Shared parts
- * cost nothing; for maps with little in common, some leaves that are the same may come, too.
+ * Calls back for each leaf of either map that is not the same leaf in the other. Shared parts cost
+ * no time; for maps with little in common, the calls may include some leaves of both.
  */
 void map_differ(const struct map_node *a, const struct map_node *b,
 		void (*leaf)(void *ctx, const struct map_node *leaf), void *ctx);
 
-/* For code that writes maps down and builds them again. */
+/* For code that writes maps to a file and builds them again. */
 bool map_children(const struct map_node *n, const struct map_node *child[2]); /* false: a leaf */
 /*
- * A branch above two maps, which it takes over; a leaf of each says how its keys begin. NULL, and
- * nothing is taken, if that would be no map: the keys must differ first at `bit`.
+ * Makes a branch above two maps, whose references it takes; a leaf of each shows the begin of its
+ * keys. Returns NULL, and takes nothing, if that is no valid map: the keys must differ first at
+ * `bit`.
  */
 struct map_node *map_join(struct map_node *left, const struct map_node *left_leaf,
 			  struct map_node *right, const struct map_node *right_leaf, unsigned bit);
 
-/* How many nodes (leaves, branches) this thread made and freed; for tests of sharing. */
+/* The number of nodes (leaves, branches) that this thread made and freed; for tests of sharing. */
 struct map_stats {
 	uint64_t made, freed;
 };
 extern _Thread_local struct map_stats map_stats;
 
-/* A new node with one reference, for code that makes leaves; the rest is not set. */
+/* Makes a node with one reference, for code that makes leaves; other members are not set. */
 void *map_node_alloc(size_t size, const struct map_kind *kind, size_t bits);
 void map_node_free(void *node);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * names.c - gives, takes and moves names in a state: the directories' entries, link counts, times,
- * and the hashes of paths. Permissions were checked before (vfs_name.c, vfs_rename.c).
+ * names.c - adds, removes and moves names in a state: the directories' entries, link counts, times,
+ * and the hashes of paths. Callers check permissions (vfs_name.c, vfs_rename.c).
  */
 #include "fs/reffs_impl.h"
 
@@ -15,7 +15,7 @@ uint64_t name_find(const struct reffs *r, uint64_t dir, const char *name, size_t
 	return leaf ? container_of(leaf, struct dirent_node, node)->ino : 0;
 }
 
-/* A directory whose names change. */
+/* Returns a directory for a change of its names. */
 static struct reffs_inode *change_dir(struct reffs *r, uint64_t dir)
 {
 	struct reffs_inode *d = inode_own(r, dir);
@@ -48,7 +48,7 @@ static struct hash128 hash_of(const struct reffs *r, struct entry_place at)
 
 void name_new(struct reffs *r, uint64_t dir, const char *name, struct reffs_inode *inode)
 {
-	entry_add(r, dir, name, inode->ino); /* and the state is ours */
+	entry_add(r, dir, name, inode->ino); /* and makes the state our own */
 	inode->nlink = 1;
 	inode->names = hash_of(r, (struct entry_place){ dir, name });
 	if (inode->type == TREE_DIR) {
@@ -65,7 +65,7 @@ void name_link(struct reffs *r, uint64_t dir, const char *name, uint64_t ino)
 		struct reffs_inode *orphan = inode_take_orphan(r, ino);
 
 		orphan->ctime = r->now;
-		orphan->linkable = false; /* once */
+		orphan->linkable = false; /* only one name can be given */
 		name_new(r, dir, name, orphan);
 		return;
 	}
@@ -98,7 +98,7 @@ void name_unlink(struct reffs *r, uint64_t dir, const char *name)
 		inode_remove(r, i);
 }
 
-/* One name of an inode that goes from one path to another. */
+/* A change of one path of an inode. */
 struct moved {
 	uint64_t ino;
 	struct hash128 from, to;
@@ -106,7 +106,7 @@ struct moved {
 
 struct moving {
 	struct vec_of(struct moved) left;
-	struct moved dir; /* the directory whose names are being gone through */
+	struct moved dir; /* the directory whose names are visited */
 };
 
 static int move_entry(void *ctx, const struct map_node *leaf)
@@ -120,7 +120,7 @@ static int move_entry(void *ctx, const struct map_node *leaf)
 	return 0;
 }
 
-/* One name of the inode changes, and all paths below it, however deep. */
+/* Changes one path of an inode, and all paths below it, however deep. */
 static void change_path(struct reffs *r, uint64_t ino, struct hash128 from, struct hash128 to)
 {
 	struct moving m = { .dir = { ino, from, to } };
@@ -139,7 +139,7 @@ static void change_path(struct reffs *r, uint64_t ino, struct hash128 from, stru
 	vec_release(&m.left);
 }
 
-/* A directory that was moved from one directory to another counts as a link there. */
+/* Updates link counts: a directory counts as a link of its parent. */
 static void change_parent(struct reffs *r, uint64_t ino, uint64_t from, uint64_t to)
 {
 	if (from == to || inode_get(r, ino)->type != TREE_DIR)

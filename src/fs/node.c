@@ -226,7 +226,7 @@ void inode_unref(struct reffs_inode *inode)
 	map_unref(&inode->node);
 }
 
-/* The hash of what there was before, and times. */
+/* Adds the times to a hash. */
 static struct hash128 with_times(struct hash128 term, const struct reffs_inode *inode)
 {
 	uint64_t text[] = { term.lo,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * opening.c - open(2) as exec_open_path() calls it: never a device, never waiting for the other end
- * of a fifo. The order of the checks is the kernel's (build_open_flags, open_last_lookups and
- * do_open in fs/namei.c), since it decides which error comes first.
+ * opening.c - open(2) as exec_open_path() calls it: it opens no device, and does not wait for the
+ * other end of a fifo. The order of the checks is the kernel's (build_open_flags, open_last_lookups
+ * and do_open in fs/namei.c), since it decides which error comes first.
  */
 #include "fs/opening.h"
 
@@ -17,7 +17,7 @@ enum { TMPFILE = O_TMPFILE & ~O_DIRECTORY };
 /* The result of looking a path up. */
 struct found {
 	uint64_t ino;
-	uint64_t dir; /* that its last component is in */
+	uint64_t dir; /* the directory of its last component */
 	bool created;
 	bool want_dir;
 };
@@ -93,7 +93,7 @@ static int find_or_create(struct reffs *r, const char *path, int flags, uint32_t
 	return rc;
 }
 
-/* With O_CREAT in a sticky directory, files of others are not opened. */
+/* True if O_CREAT must not open this file: another user's, in a sticky directory. */
 static bool is_protected(const struct reffs *r, const struct reffs_inode *i, uint64_t dir_ino)
 {
 	const struct reffs_inode *dir = inode_get(r, dir_ino);
@@ -118,7 +118,7 @@ static bool fifo_has_reader(const struct reffs *r, uint64_t ino)
 	return r->source.ino == ino && opened_readable(&r->source);
 }
 
-/* Without waiting, a fifo can be opened for writing only if there is a reader. */
+/* Opens a fifo without waiting: for writing, there must be a reader. */
 static int open_fifo(const struct reffs *r, uint64_t ino, int flags)
 {
 	int how = flags & O_ACCMODE;
@@ -144,7 +144,7 @@ static int open_found(struct reffs *r, const struct found *f, int flags)
 	if (f->want_dir && i->type != TREE_DIR)
 		return -ENOTDIR;
 	if (f->created)
-		return 0; /* its maker may use the new file, whatever the mode */
+		return 0; /* the user who makes a file may use it, whatever its mode */
 	rc = vfs_open(r, &r->cred, f->ino, flags);
 	if (!rc && inode_get(r, f->ino)->type == TREE_FIFO)
 		rc = open_fifo(r, f->ino, flags);

@@ -80,7 +80,7 @@ int64_t ref_drop_caches(struct reffs *r, const struct op *op)
 	return 0;
 }
 
-/* A command's effect is known only where it runs: see reffs_adopt(). */
+/* The effect of a command is known only after it has run: see reffs_adopt(). */
 int64_t ref_shell(struct reffs *r, const struct op *op)
 {
 	(void)r, (void)op;

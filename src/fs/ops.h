@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ops.h - one function for each operation of ops.def: ref_NAME. Each does what exec_NAME in
- * workload/exec_ops.c makes a file system do, and gives the same result.
+ * ops.h - one function for each operation of ops.def: ref_NAME. Each has the effect and the result
+ * of exec_NAME in workload/exec_ops.c.
  */
 #ifndef FS_OPS_H
 #define FS_OPS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ops_attr.c - owners, modes, times and extended attributes. */
+/* ops_attr.c - performs operations on owners, modes, times and extended attributes. */
 #include "fs/ops.h"
 
 #include <fcntl.h>

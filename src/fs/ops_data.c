@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ops_data.c - operations on the content of files: what is open how, then the call. */
+/* ops_data.c - performs operations on the content of files, as the flags of the open file allow. */
 #include "fs/ops.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ int64_t ref_write(struct reffs *r, const struct op *op)
 
 	if (rc)
 		return rc;
-	/* lseek(2) goes first. */
+	/* The executor calls lseek(2) first. */
 	const struct reffs_inode *i = inode_get(r, f.ino);
 	if (i->type == TREE_FIFO)
 		return -ESPIPE;
@@ -110,7 +110,7 @@ int64_t ref_mmapwrite(struct reffs *r, const struct op *op)
 		if (grown < 0)
 			return grown;
 	}
-	/* mmap(2) for writing needs both, and comes after the file has grown. */
+	/* mmap(2) for writing needs both rights, and comes after the file has grown. */
 	if (!opened_readable(&f) || !opened_writable(&f))
 		return -EACCES;
 	/* A write to a mapped page does not clear set-id bits. */
@@ -139,7 +139,7 @@ int64_t ref_read(struct reffs *r, const struct op *op)
 		return -EISDIR;
 	if (!len || offset >= i->size)
 		return 0;
-	/* ext4 does not mind in a hole; which parts of a file are holes is not known here. */
+	/* ext4 allows this in a hole, but the reference does not know which parts are holes. */
 	if ((f.flags & O_DIRECT) && (offset | len) % r->opts.dio_align)
 		return -EINVAL;
 	vfs_note_access(r, i);

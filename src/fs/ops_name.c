@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ops_name.c - operations that make and remove names. The operations act on the last component
- * itself.
+ * ops_name.c - performs operations that make and remove names. The operations do not follow a link
+ * that is the last component.
  */
 #include "fs/ops.h"
 
@@ -13,8 +13,8 @@
 #include "fs/path.h"
 
 /*
- * "." is no name to make or remove, but to say so, the directory is searched. Of other names, the
- * calls see to that.
+ * "." can be neither made nor removed, but only a user who may search the directory is told so. The
+ * calls check all other names.
  */
 static bool is_dot(const char *name)
 {
@@ -29,8 +29,7 @@ static int dot_is(const struct reffs *r, uint64_t dir, int what)
 }
 
 /*
- * A place for a new name: the name must be one, and free; "." is taken. The calls that make it look
- * for the rest.
+ * Finds the place for a new name; "." exists already. The calls that make the name check all else.
  */
 static int new_place(struct reffs *r, const char *path, struct entry_place *out)
 {

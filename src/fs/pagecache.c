@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pagecache.c - where pages come from, and which one goes when there are too many.
+ * pagecache.c - allocates pages, and evicts one when there are too many.
  *
- * Memory is taken in slabs of some megabytes; pages come from a slab's list of free ones. Memory
- * that is new costs far more than copying a page, so some slabs are kept when they are empty: what
- * writes and syncs in turn never waits for the kernel. (Huge pages were tried: where they must be
- * put together first, they cost more than they save.)
+ * Memory is taken in slabs of some megabytes; pages come from a slab's list of free ones. New
+ * memory costs far more than copying a page, so some empty slabs are kept: a program that writes
+ * and syncs in turn never waits for the kernel. (Huge pages were tried: if the kernel must assemble
+ * them first, they cost more than they save.)
  *
  * The cache's lock guards slabs, the count, and the order of use; it is held for short times, and
  * never while content is read or written. The order of locks is: a file's, then the cache's.
  * Evicting needs a second file's lock while the cache's is held; it is tried, so that no two
  * threads wait in a circle. A file whose pages are in the order of use exists: the thread that
- * frees it takes them out under the cache's lock, with the file's lock held, and cannot have that
- * while an evictor does.
+ * frees the file takes them out under the cache's lock, with the file's lock held, and cannot get
+ * that lock while an evictor holds it.
  *
  * Many pages that are lost at once are given to a thread that frees them: giving memory back takes
- * longer than all the rest, and a power cut waits for nothing.
+ * longer than all other steps, and a power cut must not wait.
  */
 #include "fs/pagecache.h"
 
@@ -31,8 +31,8 @@ enum {
 	PAGE_SIZE_MAX = 1 << 20,
 	EMPTY_MAX = 128 << 20, /* bytes of slabs that are kept without a page in use */
 	EVICT_LOOK = 64,       /* pages that are looked at before the bound is passed */
-	EVICT_MAX = 4,	       /* pages that one call evicts: more than it needs, to come back */
-	DETACH_MIN = 1024,     /* pages; fewer are freed at once */
+	EVICT_MAX = 4,	       /* pages that one call evicts, to get back below the bound */
+	DETACH_MIN = 1024,     /* fewer pages are freed at once */
 	FREE_BATCH = 256,      /* pages that are freed before others get the lock */
 };
 
@@ -272,7 +272,7 @@ void pagecache_free_pages(struct pagecache *c, struct page *list)
 
 /* ---- many at once ---- */
 
-/* Nothing is held in it any more: the next file that gets it must not see what this one had. */
+/* Empties a page: the next file that gets it must not see the content of this one. */
 static void page_empty(const struct pagecache *c, struct page *p)
 {
 	for (uint32_t i = 0; i < c->opts.page_size / c->opts.block_size; i++)
@@ -280,7 +280,7 @@ static void page_empty(const struct pagecache *c, struct page *p)
 	p->held = 0;
 }
 
-/* Some of its pages; false: it has no more. */
+/* Frees some of the pages; false if there are no more. */
 static bool free_some(struct pagecache *c, struct detached *d)
 {
 	struct page *list = NULL, *p = NULL;
@@ -322,7 +322,7 @@ static void *free_detached(void *arg)
 	return NULL;
 }
 
-/* Frees the rest, and ends the thread. */
+/* Frees all pages that are left, and ends the thread. */
 static void end_freer(struct pagecache *c)
 {
 	if (!c->has_freer)
@@ -367,15 +367,14 @@ bool pagefile_detach_pages(struct pagefile *f)
 /* ---- evicting ---- */
 
 /*
- * Whether this file's pages can be evicted by a thread that is busy with `mine`; then its lock is
- * held.
+ * True if a thread that works on `mine` can evict this file's pages; then it holds the file's lock.
  */
 static bool can_evict(struct pagefile *f, const struct pagefile *mine)
 {
 	return f == mine || (f->ops->trylock && f->ops->trylock(f->ctx));
 }
 
-/* The oldest page of a file that can be had. Called with the cache's lock. */
+/* Returns the oldest page that can be evicted. Called with the cache's lock. */
 static struct page *victim(struct pagecache *c, const struct pagefile *mine)
 {
 	struct page *p = c->oldest;
@@ -386,7 +385,7 @@ static struct page *victim(struct pagecache *c, const struct pagefile *mine)
 	return NULL;
 }
 
-/* Pages that a sync failed to write are taken for clean, so they are just let go. */
+/* Evicts a page. Pages that a sync failed to write count as clean, so they are only released. */
 static int page_evict(struct pagecache *c, struct page *p)
 {
 	uint64_t start = p->index * c->opts.page_size, end = start + c->opts.page_size;
@@ -394,7 +393,7 @@ static int page_evict(struct pagecache *c, struct page *p)
 	int rc = pagefile_write_back(f, start, end);
 
 	if (rc)
-		page_touch(c, p); /* others may be luckier */
+		page_touch(c, p); /* try other pages first the next time */
 	else
 		pagefile_release(f, start, end);
 	return rc;

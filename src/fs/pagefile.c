@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pagefile.c - a file as an application sees it: blocks that are held, and where none is, the
- * durable content up to the cut, without the holes.
+ * pagefile.c - a file as an application sees it: held blocks, and elsewhere the durable content up
+ * to the cut, without the holes.
  *
  * B1: a block that is held begins before the end of the file; its bytes behind the end are zeros.
  * B2: durable bytes at or behind durable_end() and in holes are never seen.
- * So making a file longer needs nothing but a new size.
+ * So only the size changes when a file gets longer.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -82,7 +82,7 @@ static int read_below(struct pagefile *f, unsigned char *data, uint64_t offset, 
 
 /* ---- reading ---- */
 
-/* Reads from a page that is held, from `at` in it; blocks of one state go together. */
+/* Reads from a page, from `at` in it; adjacent blocks of one state are read together. */
 static int read_page(struct pagefile *f, struct page *p, unsigned char *data, uint32_t at,
 		     uint32_t len)
 {
@@ -152,7 +152,7 @@ static void mark_dirty(struct pagefile *f, struct page *p, struct block *b, uint
 	b->last = number;
 }
 
-/* Fills the rest of the block with `at` that a write from `from` to `to` does not cover. */
+/* Fills the part of the block at `at` that a write from `from` to `to` does not cover. */
 static int fill_block(struct pagefile *f, struct page *p, uint32_t at, uint32_t from, uint32_t to)
 {
 	uint32_t block_size = block_size_of(f), start = at / block_size * block_size;
@@ -169,7 +169,7 @@ static int fill_block(struct pagefile *f, struct page *p, uint32_t at, uint32_t 
 	return rc;
 }
 
-/* Writes from `from` to before `to` in a page. If it fails, nothing was changed. */
+/* Writes [from, to) of a page. On failure nothing is changed. */
 static int write_page(struct pagefile *f, struct page *p, const void *data, uint32_t from,
 		      uint32_t to, uint64_t number, uint64_t time_ns)
 {
@@ -195,7 +195,7 @@ static void settle_one(struct pagefile *f, struct page *p)
 	pagecache_free_pages(f->cache, list);
 }
 
-/* The cache is full: as far as no page is held, it goes straight to the durable content. */
+/* Writes straight to the durable content, up to the next held page, as the cache is full. */
 static int write_past(struct pagefile *f, const void *data, uint64_t at, uint64_t stop,
 		      uint64_t *next)
 {
@@ -210,7 +210,7 @@ static int write_past(struct pagefile *f, const void *data, uint64_t at, uint64_
 	return rc;
 }
 
-/* Writes as far as one page goes, or further if it is written past the cache. */
+/* Writes up to the end of a page, or further if the write does not go through the cache. */
 static int write_some(struct pagefile *f, const void *data, uint64_t at, uint64_t stop,
 		      uint64_t number, uint64_t time_ns, uint64_t *next)
 {
@@ -256,7 +256,7 @@ int pagefile_write(struct pagefile *f, const void *data, uint64_t offset, size_t
 	return rc;
 }
 
-/* Puts what became durable into the blocks that are held. */
+/* Copies bytes that became durable into held blocks. */
 static void update_held(struct pagefile *f, const unsigned char *data, uint64_t offset,
 			uint64_t stop)
 {
@@ -307,7 +307,7 @@ static void set_size(struct pagefile *f, uint64_t size, uint64_t number, uint64_
 	f->size_last = number;
 }
 
-/* Zeros in the blocks that are held; those that are wholly inside are let go. */
+/* Zeroes held blocks; releases those that are wholly inside. */
 static void zero_held(struct pagefile *f, uint64_t start, uint64_t end, uint64_t number,
 		      uint64_t time_ns)
 {
@@ -341,7 +341,7 @@ int pagefile_truncate(struct pagefile *f, uint64_t size, uint64_t number, uint64
 		f->cut = size;
 	}
 	/*
-	 * Nothing is set by the size that it has. The kernel says so by itself, after a direct
+	 * A truncation to the present size changes nothing. The kernel sends one after a direct
 	 * write beyond the end that failed.
 	 */
 	if (size != f->size)
@@ -493,7 +493,7 @@ int pagefile_risks(const struct pagefile *f, int (*fn)(void *ctx, const struct p
 
 /* ---- data and holes ---- */
 
-/* The first block that is held and ends behind `offset`; or UINT64_MAX. */
+/* Returns the first held block that ends behind `offset`, or UINT64_MAX. */
 static uint64_t next_held(const struct pagefile *f, uint64_t offset)
 {
 	uint32_t page_size = pagecache_page_size(f->cache), block_size = block_size_of(f);
@@ -509,7 +509,7 @@ static uint64_t next_held(const struct pagefile *f, uint64_t offset)
 	return UINT64_MAX;
 }
 
-/* The first durable byte from `at` on that shows and is data. UINT64_MAX: none; or -errno. */
+/* Gives the first visible durable byte from `at` on that is data; UINT64_MAX if none. Or -errno. */
 static int data_below(struct pagefile *f, uint64_t at,
 		      int64_t (*below)(void *ctx, uint64_t offset, int whence), uint64_t *out)
 {

@@ -2,7 +2,7 @@
 /* pageholes.c - ranges of zeros that wait for a sync; see pagecache_impl.h. */
 #include "fs/pagecache_impl.h"
 
-/* The index of the first one that ends at or behind `offset`. */
+/* Returns the index of the first hole that ends at or behind `offset`. */
 static size_t first_reaching(const struct holes *h, uint64_t offset)
 {
 	return first_where(i, h->n, h->v[i].end >= offset);
@@ -15,7 +15,7 @@ const struct hole *holes_next(const struct holes *h, uint64_t offset)
 	return i < h->n ? &h->v[i] : NULL;
 }
 
-/* Puts `n` holes in the place of those from `from` to before `to`. */
+/* Replaces the holes [from, to) by `n` others. */
 static void replace(struct holes *h, size_t from, size_t to, const struct hole *with, size_t n)
 {
 	vec_reserve(h, n);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pagesync.c - from the pages of a file to its durable content.
+ * pagesync.c - writes the pages of a file to its durable content.
  *
- * Dirty blocks go in order of offset; those that touch become one write of many pieces. A block is
- * let go only after it was written, so that a failure leaves the rest as it was. Before anything
- * is written behind the cut, the cut is made: else old bytes behind it would come to light.
+ * Dirty blocks are written in order of offset; adjacent blocks become one write of many pieces. A
+ * block is released only after it was written, so a failure leaves the others unchanged. The cut is
+ * made before bytes behind it are written: else old bytes behind it would be visible again.
  */
 #include <errno.h>
 
@@ -19,7 +19,7 @@ struct page_run {
 	uint64_t offset, len;
 };
 
-/* Makes a truncation durable that the bytes before `end` would otherwise contradict. */
+/* Makes a truncation durable if bytes up to `end`, behind it, are to be written. */
 static int pagefile_apply_cut(struct pagefile *f, uint64_t end)
 {
 	int rc;
@@ -50,7 +50,7 @@ static int zero_below(struct pagefile *f, uint64_t start, uint64_t end)
 	return rc;
 }
 
-/* From the last one, so that taking one away costs nothing. */
+/* Makes holes durable, from the last one on, as removing the last is cheap. */
 static int apply_holes(struct pagefile *f)
 {
 	while (f->holes.n) {
@@ -84,7 +84,7 @@ int pagefile_write_below(struct pagefile *f, const struct iovec *v, int n, uint6
 
 /* ---- letting go ---- */
 
-/* A block counts as covered if all of it that is in the file is. */
+/* Releases blocks; one counts as covered if its part in the file is. */
 static void release_blocks(struct pagefile *f, struct page *p, uint64_t start, uint64_t end)
 {
 	uint32_t page_size = pagecache_page_size(f->cache);
@@ -128,7 +128,7 @@ static int run_write(struct pagefile *f, struct page_run *r)
 	return rc;
 }
 
-/* Whether these bytes, which come next in memory or not, can be a part of the run. */
+/* True if these bytes can be added to the run. */
 static bool run_takes(const struct pagefile *f, const struct page_run *r, const void *data,
 		      uint64_t offset, size_t len)
 {
@@ -170,7 +170,7 @@ static int add_page(struct pagefile *f, struct page_run *r, struct page *p, uint
 	uint64_t base = p->index * page_size;
 	int rc = 0;
 
-	/* Writing the run lets go of blocks, and of this page only after its last block. */
+	/* Writing the run releases blocks, and this page only after its last block. */
 	for (uint32_t i = 0; !rc && i < page_size / block_size; i++) {
 		uint64_t at = base + (uint64_t)i * block_size;
 
@@ -201,7 +201,7 @@ int pagefile_write_back(struct pagefile *f, uint64_t start, uint64_t end)
 	return rc ? rc : run_write(f, &r);
 }
 
-/* ---- what a caller asks for ---- */
+/* ---- the interface ---- */
 
 static int resize_to(struct pagefile *f, uint64_t size)
 {

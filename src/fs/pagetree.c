@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pagetree.c - finds, inserts and removes pages in the radix tree. A node has at least one child,
- * or it is not there.
+ * pagetree.c - finds, inserts and removes pages in the radix tree. Each node has at least one
+ * child.
  */
 #include "fs/pagetree.h"
 
@@ -136,5 +136,5 @@ void pagetree_remove(struct pagetree *t, uint64_t index)
 		free(n);
 		*path[d - 1] = NULL;
 	}
-	t->height = 0; /* nothing is left */
+	t->height = 0; /* the tree is empty */
 }

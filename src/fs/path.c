@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * path.c - walks a path component by component, through links. The walk goes as the kernel's does
- * (link_path_walk in fs/namei.c), so that errors come in the same order: components that are not
- * the last are resolved on the way; the meaning of the last one is left to the caller.
+ * path.c - walks a path component by component, through links. The walk follows the kernel's
+ * (link_path_walk in fs/namei.c), so that errors come in the same order: all components but the
+ * last are resolved; the caller resolves the last one.
  */
 #include "fs/path.h"
 
@@ -21,7 +21,7 @@ static enum last_type type_of(const char *name, size_t len)
 	return name[1] == '.' ? LAST_DOTDOT : LAST_NORMAL;
 }
 
-/* Counts a link and gives where it leads. */
+/* Counts a link and gives its target. */
 static int link_target(struct path_walk *w, const struct reffs_inode *link, const char **out)
 {
 	if (w->links++ >= PATH_LINKS_MAX)
@@ -52,7 +52,7 @@ int path_walk_last(struct path_walk *w, uint64_t *ino)
 	return 0;
 }
 
-/* Takes the next component off *s; the text behind its slashes stays. */
+/* Takes the next component off *s, with the slashes behind it. */
 static void take_component(struct path_walk *w, const char **s)
 {
 	w->last = *s;
@@ -63,7 +63,7 @@ static void take_component(struct path_walk *w, const char **s)
 	*s += strspn(*s, "/");
 }
 
-/* Goes to the end of `s`, which is not empty, and of all that is on the stack. */
+/* Walks to the end of `s`, which is not empty, and of all texts on the stack. */
 static int walk_on(struct path_walk *w, const char *s)
 {
 	uint64_t ino;
@@ -118,7 +118,7 @@ int path_walk_begin(struct path_walk *w, const struct reffs *r, const struct ref
 	return walk_on(w, path);
 }
 
-/* With the sysctl, a link that another user put into a directory for all is not followed. */
+/* False for a link that another user made in a directory for all, if the sysctl forbids it. */
 static bool may_follow(const struct path_walk *w, const struct reffs_inode *link)
 {
 	const struct reffs_inode *dir = inode_get(w->r, w->dir);

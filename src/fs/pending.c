@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pending.c - keeps the log, its groups of conflicting operations, and chooses which become
- * durable.
+ * pending.c - keeps the log and its groups of conflicting operations, and chooses the operations
+ * that become durable.
  *
- * An operation is a member of groups: of those that concern the same name, the same directory, the
- * same inode, and so on. A group is a list in order, found by its key in a hash table; it is there
- * while it has members. The needs of an operation are found when it becomes durable, never before:
- * from most groups only the member before it (which needs the one before that), the maker of a
- * directory, and for the removal of a directory all that is in it. Each of these becomes durable
- * itself, which pays for finding it.
+ * An operation is a member of groups: operations that concern the same name, the same directory,
+ * the same inode, and so on. A group is a list in order, found by its key in a hash table; it
+ * exists while it has members. The needs of an operation are found when it becomes durable, never
+ * before: from most groups only the member before it (which needs the one before that), the maker
+ * of a directory, and for the removal of a directory all entries in it. Each of these becomes
+ * durable itself, so the search costs no more than that.
  */
 #include "fs/pending.h"
 
 #include "base/hash.h"
 
 enum group_kind {
-	GROUP_SLOT,  /* id: directory, and a name; each member needs the one before */
-	GROUP_ATTR,  /* id: inode; the same */
-	GROUP_XATTR, /* id: inode, and a name; the same */
-	GROUP_MOVES, /* of directories to other parents; the same */
+	GROUP_SLOT,  /* id: directory, and a name; a member needs the one before */
+	GROUP_ATTR,  /* id: inode; a member needs the one before */
+	GROUP_XATTR, /* id: inode, and a name; a member needs the one before */
+	GROUP_MOVES, /* for all directories that get another parent; likewise */
 	GROUP_MAKER, /* id: inode; its maker */
 	GROUP_DIR,   /* id: directory; all its entries */
 	GROUP_NAMES, /* id: inode; all its names */
@@ -197,14 +197,14 @@ static unsigned n_slots(const struct pending_op *op)
 	return op->kind == PENDING_RENAME || op->kind == PENDING_SWAP ? 2 : 1;
 }
 
-/* The other inode of an exchange is unknown: it may be a directory. */
+/* True if a directory may get another parent; the type of an exchange's other inode is unknown. */
 static bool moves_dir(const struct pending_op *op)
 {
 	return n_slots(op) == 2 && op->slot[0].dir != op->slot[1].dir &&
 	       (op->is_dir || op->kind == PENDING_SWAP);
 }
 
-/* The directory that is gone after this, or 0. */
+/* The directory that the operation removes, or 0. */
 static uint64_t removed_dir(const struct pending_op *op)
 {
 	if (!op->is_dir)
@@ -284,7 +284,7 @@ void pending_add(struct pending *l, const struct pending_op *op)
 	}
 }
 
-/* Takes it out of the log, calls back, and forgets it. */
+/* Takes an entry out of the log, calls back, and frees it. */
 static void settle(struct pending *l, struct entry *e, pending_fn fn, void *ctx)
 {
 	for (unsigned i = 0; i < e->n_links; i++)
@@ -303,7 +303,7 @@ static void settle(struct pending *l, struct entry *e, pending_fn fn, void *ctx)
 
 typedef void entry_fn(void *ctx, struct entry *e);
 
-/* All of a group that came before `order`. */
+/* Calls `fn` for the members of a group before `order`. */
 static void each_of_group(const struct pending *l, enum group_kind kind, uint64_t id,
 			  uint64_t order, entry_fn *fn, void *ctx)
 {
@@ -343,7 +343,7 @@ static void choose_group(struct pending *l, enum group_kind kind, uint64_t id)
 	each_of_group(l, kind, id, UINT64_MAX, choose, l);
 }
 
-/* The entries of a directory; not what was moved out of it to another, which has the new name. */
+/* Chooses the entries of a directory; not a rename to another directory, which has the new name. */
 static void choose_entries(struct pending *l, uint64_t dir)
 {
 	const struct group *g = find(l, GROUP_DIR, dir, NULL);
@@ -377,13 +377,13 @@ void pending_needs(const struct pending *l, pending_fn need, void *ctx)
 
 DEFINE_ORDER(by_order, struct entry *, order((*a)->order, (*b)->order))
 
-/* Adds to the chosen operations what they need, and puts them in order. */
+/* Adds the needs of the chosen operations, and sorts all. */
 static size_t close_choice(struct pending *l)
 {
 	for (size_t i = 0; i < l->chosen.n; i++)
 		each_needed(l, l->chosen.v[i], choose, l);
 	vec_sort(&l->chosen, by_order);
-	assert(l->chosen.n <= l->n); /* P1: each once */
+	assert(l->chosen.n <= l->n); /* P1: no duplicates */
 	return l->chosen.n;
 }
 
@@ -412,7 +412,7 @@ size_t pending_choose_all(struct pending *l)
 {
 	for (struct entry *e = l->first; e; e = e->next)
 		choose(l, e);
-	return l->chosen.n; /* in order, and complete */
+	return l->chosen.n; /* in order, and with all needs */
 }
 
 void pending_sync_all(struct pending *l, pending_fn durable, void *ctx)
@@ -427,7 +427,7 @@ bool pending_of(const struct pending *l, uint64_t ino)
 	       find(l, GROUP_DIR, ino, NULL);
 }
 
-/* A sync of data alone asks for the journal only if the data could not be reached without. */
+/* A data-only sync commits the journal only if the data could not be reached otherwise. */
 bool pending_commits(const struct pending *l, uint64_t ino, bool is_dir, bool data_only,
 		     bool has_data)
 {

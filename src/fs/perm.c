@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * perm.c - as generic_permission(), check_sticky() and setattr_should_drop_suidgid() of the kernel
- * decide.
+ * perm.c - decides permissions as generic_permission(), check_sticky() and
+ * setattr_should_drop_suidgid() of the kernel do.
  */
 #include "fs/perm.h"
 
@@ -27,7 +27,7 @@ bool perm_owns(const struct reffs_cred *c, const struct reffs_inode *i)
 	return c->uid == i->uid || perm_capable(c, REFFS_CAP_FOWNER);
 }
 
-/* The permissions by mode and list; capabilities come after them. */
+/* Checks mode and list; the caller checks capabilities after that. */
 static int by_mode(const struct reffs_cred *c, const struct reffs_inode *i, unsigned want)
 {
 	uint32_t mode = i->mode;
@@ -42,8 +42,8 @@ static int by_mode(const struct reffs_cred *c, const struct reffs_inode *i, unsi
 				return rc;
 		}
 		/*
-		 * Asks for groups only if they make a difference: to know all groups of a user can
-		 * cost.
+		 * Asks for groups only if they make a difference: finding all groups of a user can
+		 * take time.
 		 */
 		if ((want & (mode ^ (mode >> 3))) && perm_in_group(c, i->gid))
 			mode >>= 3;
@@ -82,7 +82,7 @@ uint32_t perm_drop_setid(const struct reffs_cred *c, const struct reffs_inode *i
 {
 	uint32_t mode = i->mode & ~(uint32_t)S_ISUID;
 
-	/* Without x for the group it is no such bit; and still not for everybody. */
+	/* Without x for the group, S_ISGID is no set-id bit; only some may set it even then. */
 	if ((mode & S_ISGID) && ((mode & S_IXGRP) || !perm_may_setgid(c, i->gid)))
 		mode &= ~(uint32_t)S_ISGID;
 	return mode;

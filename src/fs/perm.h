@@ -14,16 +14,16 @@ static inline bool perm_capable(const struct reffs_cred *c, unsigned cap)
 }
 
 bool perm_in_group(const struct reffs_cred *c, uint32_t gid);
-/* Whether the owner's rights are theirs. */
+/* True if the user has the rights of the owner. */
 bool perm_owns(const struct reffs_cred *c, const struct reffs_inode *i);
 /* 0 or -EACCES. */
 int perm_check(const struct reffs_cred *c, const struct reffs_inode *i, unsigned want);
-/* Whether a sticky directory keeps them from taking this name away. */
+/* True if a sticky directory forbids the user to remove this name. */
 bool perm_sticky(const struct reffs_cred *c, const struct reffs_inode *dir,
 		 const struct reffs_inode *i);
-/* A set-group-id bit is for those who are in the group. */
+/* True if the user may set the set-group-id bit: a member of the group. */
 bool perm_may_setgid(const struct reffs_cred *c, uint32_t gid);
-/* The mode after a write, or a change of the owner: without the set-id bits that must go. */
+/* Returns the mode after a write or a change of owner, without set-id bits if they must go. */
 uint32_t perm_drop_setid(const struct reffs_cred *c, const struct reffs_inode *i);
 
 #endif

@@ -20,7 +20,9 @@ enum record {
 #define PICKLE_MAGIC "OUTREFFS"
 enum { PICKLE_TIMES = 1, PICKLE_HEAD = 16, PICKLE_TAIL = 16 };
 
-/* For fuzzing: a wrong checksum does not matter, so that the code behind it gets tried. */
+/*
+ * For fuzzing: a wrong checksum is accepted, so that the code behind the check runs.
+ */
 extern bool pickle_any_sum;
 
 #endif

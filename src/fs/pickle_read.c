@@ -2,9 +2,9 @@
 /*
  * pickle_read.c - reads a file of states, which may come from a stranger.
  *
- * Each node is checked when it comes, by what is known of the nodes it refers to, and gets sums of
- * its own: so nothing that is shared is gone through twice. Properties of a whole state (names,
- * links, the way from the root) are checked for each state.
+ * Each node is checked when it is read, by the facts about the nodes that it refers to, and gets
+ * sums of its own: so no shared node is visited twice. Properties of a whole state (names, links,
+ * the way from the root) are checked for each state.
  */
 #include <endian.h>
 #include <errno.h>
@@ -17,26 +17,26 @@
 #include "fs/pickle.h"
 #include "fs/reffs_pool.h"
 
-/* Names of all states together; each of them is looked at. */
+/* The limit of names in all states together; each name is visited. */
 enum { NAMES_MAX = 1 << 26 };
 enum { XATTR_NAME_MAX_LEN = 255, XATTR_VALUE_MAX_LEN = 65536 };
 #define INO_MAX ((uint64_t)INT64_MAX)
 
 struct pickle_node {
-	enum record type; /* of a branch: that of its leaves */
+	enum record type; /* for a branch: the type of its leaves */
 	union {
 		struct page *page;
 		struct blob *blob;
 		struct xattrs *xattrs;
 		struct map_node *map;
 	};
-	const struct map_node *leaf; /* one of them, whose key begins as all do */
+	const struct map_node *leaf; /* a leaf, to show how all keys begin */
 	/* Sums over slots: content; over inodes: terms. The count of leaves, and of pages. */
 	struct hash128 sum;
 	uint64_t n, pages;
 	uint64_t last;		      /* the highest index of a slot, or inode number */
 	const struct page_slot *tail; /* the slot with that index */
-	struct reffs_state *state;    /* a state that has this table and was found right */
+	struct reffs_state *state;    /* a state that has this table and passed all checks */
 };
 
 struct reader {
@@ -84,7 +84,7 @@ static struct tree_time get_time(struct reader *rd)
 	return (struct tree_time){ sec, (uint32_t)get(rd, 4) };
 }
 
-/* The node of a number, which must be of this type; NULL for 0, and `*bad` if it is not there. */
+/* Returns the node of a number, which must have this type; NULL for 0. Sets `*bad` on error. */
 static struct pickle_node *get_node(struct reader *rd, enum record type, bool *bad)
 {
 	uint64_t n = get(rd, 4);
@@ -150,7 +150,7 @@ static bool right_acl(const char *name, const void *value, size_t len)
 	return acl_mode(&acl, &mode) || streq(name, ACL_DEFAULT);
 }
 
-/* Adds one attribute; false if it is none, or does not come after the last. */
+/* Adds one attribute; false if it is invalid, or does not sort after the last. */
 static bool add_xattr(struct xattrs **x, const unsigned char *p, size_t len)
 {
 	const unsigned char *nul = memchr(p, 0, len);
@@ -176,7 +176,7 @@ static int read_xattrs(struct reader *rd, struct pickle_node *out)
 
 	if (!n)
 		return damaged(rd, "a list without attributes");
-	if (n > 4096) /* each more costs a copy of the list */
+	if (n > 4096) /* each further one costs a copy of the list */
 		return damaged(rd, "too many attributes");
 	while (n-- > 0 && !rd->short_of) {
 		size_t len = (size_t)get(rd, 4);
@@ -256,7 +256,7 @@ static int read_entry(struct reader *rd, struct pickle_node *out)
 
 /* ---- inodes ---- */
 
-/* The last page ends in zeros if the file ends in it. */
+/* True if the last page ends in zeros behind the end of the file. */
 static bool right_tail(const struct pickle_node *map, uint64_t size)
 {
 	static const unsigned char zeros[REFFS_PAGE];
@@ -309,7 +309,7 @@ static bool right_inode(const struct reader *rd, const struct reffs_inode *i,
 	return i->size == (target ? target->blob->len : 0);
 }
 
-/* Takes what the nodes have; the inode has them from now on. */
+/* Moves the content of the nodes to the inode. */
 static void fill_inode(struct reader *rd, struct reffs_inode *i, const struct pickle_node *map,
 		       const struct pickle_node *target, const struct pickle_node *xattrs)
 {
@@ -335,7 +335,7 @@ static int read_inode(struct reader *rd, struct pickle_node *out)
 	struct reffs_inode *i = inode_alloc(ino, (enum tree_type)type, 0);
 	bool bad = false;
 
-	out->map = &i->node; /* freed with the node, whatever follows */
+	out->map = &i->node; /* freed with the node, also after an error */
 	i->mode = (uint32_t)get(rd, 4);
 	i->uid = (uint32_t)get(rd, 4);
 	i->gid = (uint32_t)get(rd, 4);
@@ -378,10 +378,10 @@ static int read_inode(struct reader *rd, struct pickle_node *out)
 struct walked {
 	struct reader *rd;
 	const struct pickle_node *table;
-	struct pins links;		    /* how many names each inode has */
-	struct vec_of(struct hash128) sums; /* of their paths, by place in the pins below */
-	struct pins places;		    /* where the sum of an inode is, from 1 */
-	struct vec_of(const struct reffs_inode *) dirs; /* to go through */
+	struct pins links;		    /* the number of names of each inode */
+	struct vec_of(struct hash128) sums; /* sums of their paths, by their place in `places` */
+	struct pins places;		    /* the index of an inode's sum, from 1 */
+	struct vec_of(const struct reffs_inode *) dirs; /* directories to visit */
 	const struct reffs_inode *dir;
 	uint64_t subdirs;
 	const char *wrong;
@@ -460,7 +460,7 @@ static void walk_state(struct walked *w)
 	while (w->dirs.n && !w->wrong) {
 		w->dir = w->dirs.v[--w->dirs.n];
 		w->subdirs = 0;
-		/* Paths are hashed from this one: it must be right before what is below it. */
+		/* Paths below are hashed from this sum, so it is checked first. */
 		uint64_t place = pins_count(&w->places, w->dir->ino);
 		if (!hash_eq(w->sums.v[place - 1], w->dir->names))
 			wrong(w, "a directory whose name is another");
@@ -525,7 +525,7 @@ static int read_record(struct reader *rd, enum record type)
 	if (type >= ARRAY_SIZE(readers))
 		return damaged(rd, "a record of no known type");
 	rc = readers[type](rd, &n);
-	vec_push(&rd->nodes, n); /* also if it failed: it is freed with the others */
+	vec_push(&rd->nodes, n); /* also after a failure: it is freed with the others */
 	return rc;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pickle_write.c - states as a file; reffs_pool.h has the format. */
+/* pickle_write.c - writes states to a file; reffs_pool.h has the format. */
 #include "fs/pickle.h"
 
 #include <endian.h>
@@ -11,7 +11,7 @@
 
 struct writer {
 	struct strbuf *out;
-	struct pins numbers; /* of what was written, by its address */
+	struct pins numbers; /* numbers of written nodes, by address */
 	uint32_t next;
 	bool times, overflow;
 };
@@ -44,7 +44,7 @@ static uint32_t number_of(const struct writer *w, const void *node)
 	return node ? (uint32_t)pins_count(&w->numbers, (uintptr_t)node) : 0;
 }
 
-/* After all that it refers to. */
+/* Gives a node its number, after all nodes that it refers to. */
 static uint32_t number(struct writer *w, const void *node)
 {
 	if (w->next == UINT32_MAX)

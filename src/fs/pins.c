@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pins.c - counts how often each inode is pinned, in a hash table, and tells what a restore does to
- * pinned ones.
+ * pins.c - counts how often each inode is pinned, in a hash table, and finds pinned inodes that a
+ * restore changes.
  */
 #include "fs/reffs_impl.h"
 
-/* Where an inode is, or where it would go; there is always an empty place. */
+/* Returns the place of an inode, or its empty place; there is always an empty one. */
 static size_t place_of(const struct pins *p, uint64_t ino)
 {
 	size_t i = (size_t)(ino * 0x9e3779b97f4a7c15u >> 20) & (p->size - 1);
@@ -32,7 +32,7 @@ static void grow(struct pins *p)
 	*p = bigger;
 }
 
-/* The pins behind might not be found across a gap: each is put where it belongs now. */
+/* Empties a place, and moves the pins behind it, which would not be found across a gap. */
 static void empty_place(struct pins *p, size_t i)
 {
 	p->v[i] = (struct pin){ 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * profile.h - the promises that an application may count on: which of its operations survive a
- * power cut, by what it synced. Each rule, with its source, or marked as assumed, is in
- * doc/profiles.md.
+ * power cut, by what it synced. doc/profiles.md has each rule with its source, or marked as
+ * assumed.
  */
 #ifndef FS_PROFILE_H
 #define FS_PROFILE_H
@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The operations that become durable with a sync, besides the data of a file that is synced. */
+/* The operations that become durable with a sync, besides the data of the synced file. */
 enum profile_sync {
-	PROFILE_OWN,   /* the attributes of what is synced; of a directory also its entries */
-	PROFILE_NAMES, /* the same, and the names of it, with the directories they need */
+	PROFILE_OWN,   /* attributes of the synced file; for a directory also its entries */
+	PROFILE_NAMES, /* also its names, with the directories that they need */
 	PROFILE_ALL,   /* everything before it, if the synced file has anything pending */
 };
 
@@ -29,16 +29,18 @@ struct profile {
 	 * metadata is.
 	 */
 	bool truncate_flushes;
-	/* A size that writes gave is durable only with their data. If not, with any metadata, so
-	 * that a file may end in zeros. */
+	/*
+	 * A size after writes is durable only with their data. If false, it is durable with any
+	 * metadata, so that a file may end in zeros.
+	 */
 	bool size_with_data;
-	/* If metadata that was not synced survives a power cut, so does all that came before it. */
+	/* If unsynced metadata survives a power cut, so does all metadata before it. */
 	bool in_order;
 };
 
-/* NULL if there is none of this name. */
+/* Returns NULL if there is no profile of this name. */
 const struct profile *profile_find(const char *name);
-/* The i-th, or NULL. The first is the default of `outage mount`. */
+/* Returns the i-th profile, or NULL. The first is the default of `outage mount`. */
 const struct profile *profile_at(size_t i);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reffs.c - the object: its life, saved states, operations of workloads, and reading a state. */
+/* reffs.c - makes, saves and restores the reference file system, and reads its states. */
 #include "fs/reffs_impl.h"
 
 #include <errno.h>
@@ -86,7 +86,7 @@ void reffs_restore(struct reffs *r, struct reffs_state *s)
 	inode_forget(r);
 }
 
-/* Inodes that an operation removed may be back: they are open, but no orphans any more. */
+/* Drops orphans that have a name again in `s`: their handles stay open. */
 static void adopt_orphans(struct reffs *r, const struct reffs_state *s)
 {
 	for (size_t i = 0; i < r->handles.n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reffs_tree.c - a state as a tree, as tree_walk() would find it. */
+/* reffs_tree.c - makes a tree of a state, as tree_walk() would. */
 #include "fs/reffs_impl.h"
 
 #include <sys/sysmacros.h>
@@ -22,7 +22,7 @@ static int add_xattr(void *ctx, const char *name, const void *value, size_t len)
 	return 0;
 }
 
-/* The bytes of a file that is small enough to be kept; else NULL, and the hash must do. */
+/* Returns the bytes of a file that is small enough; else NULL, and only the hash is kept. */
 static const void *content_of(struct walker *w, const struct reffs_inode *i)
 {
 	uint64_t limit = w->opts->content_limit ? w->opts->content_limit : TREE_CONTENT_LIMIT;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vfs.h - the reference file system by inode numbers: what a kernel asks of a file system.
+ * vfs.h - the reference file system by inode numbers: the calls that a kernel makes to a file
+ * system.
  *
  * Each call acts with credentials, which are an argument, and is allowed or refused as Linux would.
- * 0 or more is success, below is -errno; a call that fails changes nothing. An inode that is not
- * there any more is -ESTALE. Names are single components; "." and ".." are not names.
+ * A call returns 0 or more, or -errno; a call that fails changes nothing. For an inode that no
+ * longer exists it returns -ESTALE. Names are single components; "." and ".." are not names.
  *
  * Paths are resolved by vfs_path(). The operations of workloads (reffs_op()) are made of these
  * calls: there is one implementation of each rule.
@@ -14,9 +15,9 @@
 
 #include "fs/reffs.h"
 
-/* ---- who and when ---- */
+/* ---- credentials and time ---- */
 
-/* As in capabilities(7), those that a file system asks for. */
+/* The capabilities that a file system asks for; see capabilities(7). */
 enum reffs_cap {
 	REFFS_CAP_CHOWN = 1 << 0,
 	REFFS_CAP_DAC_OVERRIDE = 1 << 1,
@@ -29,12 +30,12 @@ enum reffs_cap {
 	REFFS_CAPS_ALL = (1 << 8) - 1,
 };
 
-/* Root is the user with all capabilities, not the one with number 0. */
+/* The user with all capabilities is root, not the user with number 0. */
 struct reffs_cred {
 	uint32_t uid, gid;
-	const uint32_t *groups; /* the supplementary ones */
+	const uint32_t *groups; /* supplementary groups */
 	size_t n_groups;
-	/* Asked about a group that is none of these; NULL: it is not one of ours. */
+	/* Called for a group that is none of these; NULL: the user is not in such a group. */
 	bool (*in_group)(const struct reffs_cred *cred, uint32_t gid);
 	uint32_t umask;
 	unsigned caps; /* enum reffs_cap */
@@ -57,7 +58,7 @@ enum vfs_set {
 	VFS_SET_SIZE = 1 << 3,
 	VFS_SET_ATIME = 1 << 4,
 	VFS_SET_MTIME = 1 << 5,
-	VFS_SET_ATIME_NOW = 1 << 6, /* instead of the value; both: everybody who may write may */
+	VFS_SET_ATIME_NOW = 1 << 6, /* instead of the value; with both, a user who may write may */
 	VFS_SET_MTIME_NOW = 1 << 7,
 	VFS_SET_OPEN = 1 << 8, /* the size, through a descriptor that is open for writing */
 };
@@ -65,7 +66,7 @@ enum vfs_set {
 struct vfs_setattr {
 	unsigned set; /* enum vfs_set; chown(2) sets VFS_SET_UID, even with no new owner */
 	uint32_t mode;
-	uint32_t uid, gid; /* UINT32_MAX: as it is */
+	uint32_t uid, gid; /* UINT32_MAX: unchanged */
 	uint64_t size;
 	struct tree_time atime, mtime;
 };
@@ -83,35 +84,34 @@ struct vfs_statfs {
 void vfs_statfs(struct reffs *r, struct vfs_statfs *out);
 
 /*
- * An inode that is pinned does not go with its last name. A caller that keeps a number for longer
- * than a call pins it; an open file is one that is pinned. Pins are not part of a state, nor are
- * inodes without a name: after a restore, such a number is -ESTALE.
+ * A pinned inode stays when it loses its last name. A caller that keeps a number for longer than a
+ * call pins it; so does one for an open file. Pins are not part of a state, nor are inodes without
+ * a name: after a restore, such a number is -ESTALE.
  */
 void vfs_pin(struct reffs *r, uint64_t ino, uint64_t n);
 void vfs_unpin(struct reffs *r, uint64_t ino, uint64_t n);
 /*
- * reffs_restore(), and calls back for each pinned number that stands for something else than
- * before, or for nothing any more; some may come twice. Costs as much as differs between the two
- * states.
+ * Calls reffs_restore(), and calls back for each pinned number whose inode is another one than
+ * before, or gone; some may come twice. The cost depends on the difference of the two states.
  */
 void vfs_restore(struct reffs *r, struct reffs_state *s, void (*changed)(void *ctx, uint64_t ino),
 		 void *ctx);
 
 /* ---- names ---- */
 
-/* All of them give the number of what was found or made in *ino. */
+/* All of these give the number of the inode that was found or made in *ino. */
 int vfs_lookup(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
 	       uint64_t *ino);
 int vfs_create(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
 	       uint32_t mode, uint64_t *ino);
 int vfs_mkdir(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
 	      uint32_t mode, uint64_t *ino);
-/* `mode` with a type, as of mknod(2). */
+/* `mode` has a type, as for mknod(2). */
 int vfs_mknod(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
 	      uint32_t mode, uint64_t rdev, uint64_t *ino);
 int vfs_symlink(struct reffs *r, const struct reffs_cred *c, const char *target, uint64_t dir,
 		const char *name, uint64_t *ino);
-/* A file without a name, which is gone unless it is pinned at once; `excl`: it never gets one. */
+/* Makes a file without a name, which must be pinned at once; `excl`: it never gets a name. */
 int vfs_tmpfile(struct reffs *r, const struct reffs_cred *c, uint64_t dir, uint32_t mode, bool excl,
 		uint64_t *ino);
 int vfs_link(struct reffs *r, const struct reffs_cred *c, uint64_t ino, uint64_t dir,
@@ -121,14 +121,14 @@ int vfs_rmdir(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const c
 /* `flags` are those of renameat2(2). */
 int vfs_rename(struct reffs *r, const struct reffs_cred *c, uint64_t from_dir, const char *from,
 	       uint64_t to_dir, const char *to, unsigned flags);
-/* The target, borrowed until the link is gone. */
+/* Gives the target, borrowed until the link is gone. */
 int vfs_readlink(struct reffs *r, uint64_t ino, const char **target);
 
 /*
- * Names of an open directory in the order of their cookies, from the first after `cookie`, 0 for
- * all. The cookie of a name depends on the name alone: it stays what it is whatever happens to the
- * directory, also when a state is restored or loaded. "." and ".." come first. A non-zero return of
- * `entry` ends it.
+ * Lists names of an open directory in the order of their cookies, from the first after `cookie`, 0
+ * for all. The cookie of a name depends on the name alone: it stays the same whatever happens to
+ * the directory, also when a state is restored or loaded. "." and ".." come first. A non-zero
+ * return of `entry` ends the list.
  */
 struct vfs_dirent {
 	const char *name;
@@ -150,47 +150,47 @@ void vfs_dir_release(struct vfs_dir *d);
 
 /* ---- content ---- */
 
-/* With the flags of open(2): to be executed, which asks for another right than to be read. */
+/* A flag beside those of open(2): open for execution, which needs another right than reading. */
 enum { VFS_OPEN_EXEC = 0x20 };
 
 /*
- * Whether a file may be opened with these flags of open(2); with O_TRUNC it is emptied. Devices and
- * sockets are -ENXIO: a caller that is able to, opens what is behind them.
+ * Checks that a file may be opened with these flags of open(2); O_TRUNC empties it. Returns -ENXIO
+ * for devices and sockets, which a caller may open by itself.
  */
 int vfs_open(struct reffs *r, const struct reffs_cred *c, uint64_t ino, int flags);
-/* The rest acts on a file that was opened: no permission is asked for again. */
+/* The functions below act on an open file, and do not check permissions again. */
 int64_t vfs_read(struct reffs *r, uint64_t ino, void *data, uint64_t offset, uint64_t len);
 struct vfs_pages;
-/* At the end with O_APPEND. Less than `len` if there is no room for more. */
+/* Writes, at the end with O_APPEND. Returns less than `len` if there is no more room. */
 int64_t vfs_write(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const void *data,
 		  uint64_t offset, uint64_t len, int flags);
 /*
- * Whole pages made ahead: the cost of a large write is to copy and hash them, which touches no
- * state, so that a caller with a lock does it before taking it; and a caller that gets the bytes
- * from elsewhere puts them here at once. A write takes the pages that it needs, and leaves those
- * that it replaced, so that the same memory serves many writes. Such pages belong to one thread,
- * and to a write at a time.
+ * Whole pages made ahead of a write: copying and hashing them is the main cost of a large write,
+ * and needs no state, so a caller does that before it takes its lock; and a caller that receives
+ * the bytes puts them here at once. A write takes the pages that it needs, and leaves those that it
+ * replaced, so that the same memory serves many writes. Such pages belong to one thread, and to one
+ * write at a time.
  */
 enum { VFS_PAGES_MAX = 128 };
 struct vfs_pages *vfs_pages_new(void);
 void vfs_pages_free(struct vfs_pages *p); /* NULL is fine */
-/* Where page `n` is to be put, REFFS_PAGE bytes, before vfs_pages_ready(). */
+/* Returns the memory for page `n`, REFFS_PAGE bytes, to be filled before vfs_pages_ready(). */
 void *vfs_pages_at(struct vfs_pages *p, size_t n);
-/* The first `n` were put there, for this offset, which is that of a page. */
+/* The first `n` pages are filled, for this offset, a multiple of the page size. */
 void vfs_pages_ready(struct vfs_pages *p, uint64_t offset, size_t n);
-/* The same, of what lies in memory: all pages that are whole, as many as there is room for. */
+/* Fills pages from memory: all whole pages of a range, as many as there is room for. */
 void vfs_pages_copy(struct vfs_pages *p, const void *data, uint64_t offset, uint64_t len);
 /*
- * vfs_write() of data of which `pages` hold a part; that part of `data` is not looked at, but with
- * O_APPEND. Afterwards nothing is ready any more, whether the write succeeds or not.
+ * vfs_write() of data, a part of which is in `pages`; that part of `data` is read only with
+ * O_APPEND. Afterwards no page is ready any more, whether the write succeeds or not.
  */
 int64_t vfs_write_pages(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const void *data,
 			struct vfs_pages *pages, uint64_t offset, uint64_t len, int flags);
 int vfs_fallocate(struct reffs *r, const struct reffs_cred *c, uint64_t ino, int mode,
 		  uint64_t offset, uint64_t len);
-/* SEEK_DATA and SEEK_HOLE. */
+/* lseek(2) with SEEK_DATA and SEEK_HOLE. */
 int64_t vfs_seek(struct reffs *r, uint64_t ino, uint64_t offset, int whence);
-/* Holes are copied as holes. */
+/* copy_file_range(2); holes stay holes. */
 int64_t vfs_copy(struct reffs *r, const struct reffs_cred *c, uint64_t from, uint64_t from_offset,
 		 uint64_t to, uint64_t to_offset, uint64_t len);
 /* The ioctl FICLONE. */
@@ -203,7 +203,7 @@ int vfs_setxattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino, cons
 /* The value is borrowed until the attributes of the inode change. */
 int vfs_getxattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const char *name,
 		 const void **value, size_t *len);
-/* Names with a NUL after each; how long that is, or -ERANGE. With size 0 only the length. */
+/* Lists names with a NUL after each. Returns the length, or -ERANGE; size 0: only the length. */
 int64_t vfs_listxattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino, char *list,
 		      size_t size);
 int vfs_removexattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino, const char *name);
@@ -216,7 +216,7 @@ int vfs_removexattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino, c
  */
 int vfs_path(struct reffs *r, const struct reffs_cred *c, const char *path, int flags,
 	     uint64_t *ino);
-/* The directory of the last component, and that component, which need not be there. */
+/* Gives the directory of the last component, and that component, which need not exist. */
 int vfs_path_parent(struct reffs *r, const struct reffs_cred *c, const char *path, uint64_t *dir,
 		    const char **name);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vfs_attr.c - attributes of inodes: what setattr_prepare(), notify_change() and setattr_copy() of
- * the kernel do together.
+ * vfs_attr.c - changes attributes of inodes, as setattr_prepare(), notify_change() and
+ * setattr_copy() of the kernel do.
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -43,7 +43,7 @@ static bool may_chown(const struct reffs_cred *c, const struct reffs_inode *i,
 
 	if (perm_capable(c, REFFS_CAP_CHOWN))
 		return true;
-	/* To say who owns it already is something only the owner may do, too. */
+	/* Only the owner may set the owner, even to the same one. */
 	if ((a->set & VFS_SET_UID) && a->uid != UINT32_MAX && (c->uid != i->uid || !same_uid))
 		return false;
 	return same_gid || (c->uid == i->uid && (a->gid == i->gid || perm_in_group(c, a->gid)));
@@ -86,7 +86,7 @@ static int may_setattr(const struct reffs *r, const struct reffs_cred *c,
 	if (a->set & (VFS_SET_UID | VFS_SET_GID)) {
 		bool drops = i->type != TREE_DIR && perm_drop_setid(c, i) != i->mode;
 
-		/* Even if the owner stays, to lose set-id bits is a change of the mode. */
+		/* A loss of set-id bits changes the mode, even if the owner stays the same. */
 		if (!may_chown(c, i, a) || (drops && !perm_owns(c, i)))
 			return -EPERM;
 	}
@@ -100,7 +100,7 @@ static int may_setattr(const struct reffs *r, const struct reffs_cred *c,
 static void set_owner(const struct reffs_cred *c, struct reffs_inode *i,
 		      const struct vfs_setattr *a)
 {
-	/* Also for root, also if nothing changes. */
+	/* The bits go also for root, and also if nothing changes. */
 	if (i->type != TREE_DIR)
 		i->mode = perm_drop_setid(c, i);
 	if ((a->set & VFS_SET_UID) && a->uid != UINT32_MAX)
@@ -154,7 +154,7 @@ int vfs_setattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino,
 void vfs_statfs(struct reffs *r, struct vfs_statfs *out)
 {
 	uint64_t pages = r->cur->pages + r->orphan_pages, inodes = r->cur->n_inodes + r->n_orphans;
-	uint64_t many = UINT64_C(1) << 40; /* the space without a limit */
+	uint64_t many = UINT64_C(1) << 40; /* the pages that are reported if there is no limit */
 	uint64_t pages_max = r->opts.pages_max ? r->opts.pages_max : many;
 	uint64_t inodes_max = r->opts.inodes_max ? r->opts.inodes_max : many;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vfs_data.c - opening files, and what they hold. Every slot of a file (node.h) is a page that
- * counts against the limit of the file system; blocks that are allocated but not written are not
- * kept, so that fallocate(2) sees whether there is room, and reserves nothing.
+ * vfs_data.c - opens, reads and writes files. Every slot of a file (node.h) is a page that counts
+ * against the limit of the file system; blocks that are allocated but not written are not kept, so
+ * fallocate(2) checks for room, and reserves nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -153,7 +153,7 @@ int64_t vfs_write_from(struct reffs *r, const struct reffs_cred *c, uint64_t ino
 	return (int64_t)len;
 }
 
-/* The n-th that is ready is the file's page `first` + n. */
+/* Ready pages: the n-th is page `first` + n of the file. */
 struct vfs_pages {
 	uint64_t first;
 	size_t ready;
@@ -217,7 +217,7 @@ static struct data_page *ready_given(void *ctx, uint64_t index)
 static void fill_given(void *ctx, uint64_t offset, void *data, size_t len)
 {
 	const struct given *g = ctx;
-	/* A page that was whole, and is not where the largest file ends. */
+	/* A page made ahead, unless the file's largest size ends in it. */
 	const struct data_page *ready = ready_given(ctx, offset / REFFS_PAGE);
 
 	if (ready)
@@ -232,7 +232,7 @@ int64_t vfs_write_pages(struct reffs *r, const struct reffs_cred *c, uint64_t in
 	const struct reffs_inode *i = inode_find(r, ino);
 	struct given given = { data, offset, pages };
 
-	if (flags & O_APPEND && i) { /* the end was not known when the pages were made */
+	if (flags & O_APPEND && i) { /* the pages were made for another offset */
 		given.offset = i->size;
 		given.pages = NULL;
 	}
@@ -278,8 +278,8 @@ enum {
 };
 
 /*
- * Modes exclude each other, whatever the encoding says: the kernel (since 6.11; before, some wrong
- * mixtures were -EINVAL) answers -EOPNOTSUPP.
+ * Modes exclude each other, although they are bits: the kernel returns -EOPNOTSUPP for mixtures
+ * (before 6.11, -EINVAL for some).
  */
 int falloc_check(int mode, uint64_t len)
 {
@@ -299,7 +299,7 @@ int falloc_check(int mode, uint64_t len)
 	return -EOPNOTSUPP;
 }
 
-/* Checks the range in this file by the mode. */
+/* Checks the range in this file for the mode. */
 static int check_range(const struct reffs *r, const struct reffs_inode *i, int mode,
 		       uint64_t offset, uint64_t len)
 {
@@ -360,7 +360,7 @@ static int find_both(const struct reffs *r, uint64_t from, uint64_t to,
 {
 	int from_rc = find_file(r, from, a), to_rc = find_file(r, to, b);
 
-	/* The worse error of both, as the kernel looks at them: gone, a directory, no file. */
+	/* If both are wrong, the order is the kernel's: gone, a directory, no regular file. */
 	if (from_rc == -ESTALE || to_rc == -ESTALE)
 		return -ESTALE;
 	if (from_rc == -EISDIR || to_rc == -EISDIR)
@@ -407,7 +407,7 @@ int vfs_clone(struct reffs *r, const struct reffs_cred *c, uint64_t from, uint64
 		return 0;
 	if (from == to)
 		return -EINVAL;
-	/* The last block is shared whole, so that nothing may follow it. */
+	/* The last block is shared as a whole, so no data may follow it. */
 	if (a->size % REFFS_PAGE && b->size > a->size)
 		return -EINVAL;
 	if (a->pages > b->pages && a->pages - b->pages > page_room(r))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vfs_dir.c - reading directories. Names come in the order of a hash of 62 bits, as in ext4: the
+ * vfs_dir.c - reads directories. Names come in the order of a hash of 62 bits, as in ext4: the
  * cookie of a name is its hash. Two names of one directory with the same hash would have the same
- * cookie; at a million names, that happens once in four million directories.
+ * cookie; with a million names, that happens in one of four million directories.
  */
 #include <errno.h>
 
@@ -33,7 +33,7 @@ static int add_slot(void *ctx, const struct map_node *leaf)
 
 DEFINE_ORDER(cmp_slot, struct vfs_dir_slot, order(a->cookie, b->cookie))
 
-/* Names that are kept do not change (M1): the same map is the same directory. */
+/* Updates the list. Kept names do not change (M1): with the same map, the names are the same. */
 static void refresh(struct vfs_dir *d, struct map_node *map)
 {
 	if (map == d->map)

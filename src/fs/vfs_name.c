@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vfs_name.c - looking up, making and removing names. The order of the checks is the kernel's
- * (filename_create, vfs_mknod, vfs_link, vfs_may_delete in fs/namei.c), since it decides which
+ * vfs_name.c - looks up, makes and removes names. The order of the checks is the kernel's
+ * (filename_create, vfs_mknod, vfs_link, may_delete in fs/namei.c), since it decides which
  * error comes first.
  */
 #include <errno.h>
@@ -74,7 +74,7 @@ struct reffs_inode *inode_make(struct reffs *r, const struct reffs_cred *c,
 	i->uid = c->uid;
 	i->gid = c->gid;
 	i->atime = i->mtime = i->ctime = i->btime = r->now;
-	if (dir->mode & S_ISGID) { /* a file that is made in it belongs to its group */
+	if (dir->mode & S_ISGID) { /* a new file gets the directory's group */
 		i->gid = dir->gid;
 		if (type == TREE_DIR)
 			i->mode |= S_ISGID;
@@ -86,7 +86,7 @@ struct reffs_inode *inode_make(struct reffs *r, const struct reffs_cred *c,
 	return i;
 }
 
-/* The directory that a new name may go to. */
+/* Checks that a new name can be made in a directory. */
 static int place_for(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name)
 {
 	uint64_t ino;
@@ -95,7 +95,7 @@ static int place_for(struct reffs *r, const struct reffs_cred *c, uint64_t dir, 
 	return rc ? rc : ino ? -EEXIST : 0;
 }
 
-/* In a place that is for it; add() has to follow. */
+/* Makes an inode for a place that was checked; add() must follow. */
 static int make_there(struct reffs *r, const struct reffs_cred *c, uint64_t dir,
 		      enum tree_type type, uint32_t mode, struct reffs_inode **out)
 {
@@ -139,7 +139,7 @@ int vfs_mkdir(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const c
 {
 	struct entry_place at = { dir, name };
 	struct reffs_inode *i;
-	/* mkdir(2) takes no set-id bits; a directory with the set-group-id bit passes it on. */
+	/* mkdir(2) ignores set-id bits; a directory inherits the set-group-id bit. */
 	int rc = make(r, c, at, TREE_DIR, mode & (0777 | S_ISVTX), &i);
 
 	return rc ? rc : add(r, at, i, ino);
@@ -176,7 +176,7 @@ int vfs_mknod(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const c
 	rc = place_for(r, c, dir, name);
 	if (!rc)
 		rc = vfs_may_create(c, inode_get(r, dir));
-	/* Everybody may make a whiteout. */
+	/* Any user may make a whiteout. */
 	if (!rc && device && !(type == TREE_CHAR && !rdev) && !perm_capable(c, REFFS_CAP_MKNOD))
 		rc = -EPERM;
 	if (!rc)
@@ -225,7 +225,7 @@ int vfs_tmpfile(struct reffs *r, const struct reffs_cred *c, uint64_t dir, uint3
 	return 0;
 }
 
-/* With the sysctl, a user may not link a file of another owner that he could not write. */
+/* False if the sysctl forbids to link a file of another owner that the user could not write. */
 static bool may_link(const struct reffs *r, const struct reffs_cred *c, const struct reffs_inode *i)
 {
 	uint32_t setgid = S_ISGID | S_IXGRP;

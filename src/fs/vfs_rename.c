@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vfs_rename.c - renameat2(2) in all its forms. The checks come in the order of do_renameat2()
- * and vfs_rename() in fs/namei.c.
+ * vfs_rename.c - performs renameat2(2) in all its forms. The checks come in the order of
+ * do_renameat2() and vfs_rename() in fs/namei.c.
  */
 #include <errno.h>
 #include <linux/fs.h>
@@ -11,11 +11,11 @@
 
 struct rename {
 	struct entry_place from, to;
-	uint64_t source, target; /* inodes; no target is 0 */
+	uint64_t source, target; /* inodes; target 0: none */
 	unsigned flags;
 };
 
-/* The checks between finding both names and asking for permission. */
+/* Makes the checks between the lookup of both names and the check of permissions. */
 static int check_places(const struct reffs *r, const struct rename *n)
 {
 	bool exchange = n->flags & RENAME_EXCHANGE;
@@ -34,7 +34,7 @@ static int check_places(const struct reffs *r, const struct rename *n)
 	return 0;
 }
 
-/* A directory that gets another parent is changed itself: its ".." is. */
+/* Checks the right to move a directory: its ".." changes with its parent. */
 static int may_move(const struct reffs_cred *c, const struct reffs_inode *i, const struct rename *n)
 {
 	if (i->type != TREE_DIR || n->from.dir == n->to.dir)
@@ -64,7 +64,7 @@ static int check_rights(const struct reffs *r, const struct reffs_cred *c, const
 	return rc;
 }
 
-/* A character device 0:0 that hides the name in a lower layer of an overlay. */
+/* Makes a whiteout: a character device 0:0 that hides the name in an overlay's lower layer. */
 static void leave_whiteout(struct reffs *r, const struct reffs_cred *c, const struct rename *n)
 {
 	uint64_t for_dir = r->opts.whiteout_to ? n->to.dir : n->from.dir;
@@ -111,7 +111,7 @@ int vfs_rename(struct reffs *r, const struct reffs_cred *c, uint64_t from_dir, c
 		rc = -ENOENT;
 	if (!rc)
 		rc = check_places(r, &n);
-	if (rc || n.source == n.target) /* two names of one file: nothing to do */
+	if (rc || n.source == n.target) /* two names of one file: there is no effect */
 		return rc;
 	rc = check_rights(r, c, &n);
 	if (!rc && (flags & RENAME_WHITEOUT) && !n.target)

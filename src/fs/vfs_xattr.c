@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vfs_xattr.c - extended attributes: the spaces user, trusted and security, and ACLs. The order of
- * the checks is that of vfs_setxattr() and xattr_permission() in fs/xattr.c, and of vfs_set_acl().
+ * vfs_xattr.c - reads and changes extended attributes: the namespaces user, trusted and security,
+ * and ACLs. The order of the checks is that of vfs_setxattr() and xattr_permission() in fs/xattr.c,
+ * and of vfs_set_acl().
  */
 #include <endian.h>
 #include <errno.h>
@@ -26,7 +27,7 @@ static bool is_acl(const char *name)
 	return streq(name, ACL_ACCESS) || streq(name, ACL_DEFAULT);
 }
 
-/* Whether the caller may; whether there are such attributes is asked later. */
+/* Checks the caller's right; check_space() finds out whether there are such attributes. */
 static int may_use(const struct reffs_cred *c, const struct reffs_inode *i, const char *name,
 		   bool writes)
 {
@@ -46,7 +47,7 @@ static int may_use(const struct reffs_cred *c, const struct reffs_inode *i, cons
 	return perm_check(c, i, writes ? PERM_W : PERM_R);
 }
 
-/* The checks of the security modules that every kernel has. */
+/* Makes the checks of the security modules that every kernel has. */
 static int may_write_security(const struct reffs_cred *c, const char *name)
 {
 	if (!has_prefix(name, "security."))
@@ -55,7 +56,7 @@ static int may_write_security(const struct reffs_cred *c, const char *name)
 	return perm_capable(c, cap) ? 0 : -EPERM;
 }
 
-/* Whether there is a space for the name. */
+/* Checks that the name is in a known namespace. */
 static int check_space(const char *name)
 {
 	static const char *const spaces[] = { "user.", "trusted.", "security." };
@@ -66,7 +67,7 @@ static int check_space(const char *name)
 	return -EOPNOTSUPP;
 }
 
-/* Capabilities of a file: revision 2 or 3, and the size that goes with it. */
+/* True for valid capabilities of a file: revision 2 or 3, and the size of that revision. */
 static bool valid_capability(const void *value, size_t len)
 {
 	uint32_t magic;
@@ -89,7 +90,7 @@ static void put(struct reffs *r, uint64_t ino, const char *name, const void *val
 	inode_commit(r, i);
 }
 
-/* Writing takes capabilities away; an empty value is none. */
+/* Removes capabilities, as a write does; an empty value counts as none. */
 void vfs_drop_capabilities(struct reffs_inode *i)
 {
 	const struct blob *b = i->xattrs ? xattrs_find(i->xattrs, CAPABILITY) : NULL;
@@ -159,7 +160,8 @@ int vfs_setxattr(struct reffs *r, const struct reffs_cred *c, uint64_t ino, cons
 		return -EINVAL;
 	rc = may_use(c, i, name, true);
 	/*
-	 * The kernel does not check who sets empty capabilities: any user who finds the file may.
+	 * The kernel does not check who sets empty capabilities: any user who can look up the file
+	 * may do it.
 	 */
 	if (!rc && (!caps || len))
 		rc = may_write_security(c, name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reffs_call.c - calls to a reference file system that is mounted, with sentences on what fails. */
+/* reffs_call.c - makes calls to a mounted reference file system, with sentences for failures. */
 #include "fsmount/reffs_call.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ int reffs_call_pickle(const char *dir, struct outage_reffs_file *f, struct err *
 {
 	auto_free char *place = xstrdup(f->path);
 
-	/* Whether the file can be made at all; what fails then is about the key. */
+	/* Checks first that the file can be made; a later failure is about the key. */
 	*strrchr(place, '/') = '\0';
 	if (access(*place ? place : "/", F_OK) < 0)
 		return err_set(err, -errno, "cannot write %s: its directory is not there", f->path);
@@ -39,8 +39,8 @@ int reffs_call_pickle(const char *dir, struct outage_reffs_file *f, struct err *
 }
 
 /*
- * The call that loads a file gives a number only: what is wrong with it we find out by reading it
- * ourselves.
+ * Loads a file. The call gives only an error number, so after a failure this process reads the file
+ * to find the reason.
  */
 int reffs_call_load(const char *dir, struct outage_reffs_file *f, struct err *err)
 {

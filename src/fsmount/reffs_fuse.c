@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reffs_fuse.c - requests of the kernel, as calls of the reference file system. The caller is in
- * each request: user, group and umask; supplementary groups are looked up when they make a
- * difference. Capabilities are not: the user 0 has them all.
+ * reffs_fuse.c - turns requests of the kernel into calls of the reference file system. A request
+ * tells its caller: user, group and umask; supplementary groups are looked up when they make a
+ * difference. Capabilities are not looked up: the user 0 has them all.
  */
 #include "fsmount/reffs_server.h"
 
@@ -28,7 +28,7 @@ void reffs_mount_unlock(struct reffs_mount *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* ---- who asks ---- */
+/* ---- the caller ---- */
 
 struct caller {
 	struct reffs_cred cred;
@@ -64,7 +64,7 @@ static void caller_init(struct caller *c, fuse_req_t req)
 	};
 }
 
-/* Every request: its caller, and the lock. */
+/* Begins a request: gets its caller, and takes the lock. */
 static struct reffs_mount *begin(fuse_req_t req, struct caller *c)
 {
 	struct reffs_mount *m = mount_of(req);
@@ -159,14 +159,14 @@ static void reply_entry(fuse_req_t req, int rc, uint64_t dir, uint64_t ino,
 	e.attr = stat_of(&a);
 	if (!(fi ? fuse_reply_create(req, &e, fi) : fuse_reply_entry(req, &e)))
 		return;
-	reffs_mount_lock(m); /* the call was interrupted, and the kernel knows nothing */
+	reffs_mount_lock(m); /* the call was interrupted: the kernel did not get the answer */
 	if (fi)
 		count_close(m, ino);
 	vfs_unpin(m->r, ino, 1);
 	reffs_mount_unlock(m);
 }
 
-/* There is no such name, and the kernel may remember that. */
+/* Answers that there is no such name, which the kernel may remember. */
 static void reply_missing(fuse_req_t req)
 {
 	struct reffs_mount *m = mount_of(req);
@@ -181,7 +181,7 @@ static void reply_result(fuse_req_t req, int64_t rc)
 	fuse_reply_err(req, (int)-min(rc, (int64_t)0));
 }
 
-/* `forget`: not everybody may search it any more (S3). */
+/* `forget`: some users may no longer search the directory (S3). */
 static void reply_attr(fuse_req_t req, int rc, uint64_t ino, bool forget)
 {
 	struct reffs_mount *m = mount_of(req);
@@ -200,7 +200,7 @@ static void reply_attr(fuse_req_t req, int rc, uint64_t ino, bool forget)
 	fuse_reply_attr(req, &st, m->keep_s);
 }
 
-/* Ends a request that may have changed attributes of which the kernel does not know (S1). */
+/* Ends a request that may have changed attributes without the kernel's knowledge (S1). */
 static void reply_forgetful(fuse_req_t req, int64_t rc, uint64_t ino)
 {
 	struct reffs_mount *m = mount_of(req);
@@ -211,7 +211,7 @@ static void reply_forgetful(fuse_req_t req, int64_t rc, uint64_t ino)
 	fuse_reply_err(req, (int)-min(rc, (int64_t)0));
 }
 
-/* Whether its mode may change when its content does. */
+/* True if the mode may change when the content does. */
 static bool is_setid(struct reffs_mount *m, uint64_t ino)
 {
 	struct reffs_attr a;
@@ -322,7 +322,7 @@ static void on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	struct reffs_mount *m = begin(req, &c);
 
 	int rc = vfs_rename(m->r, &c.cred, parent, name, to, new_name, flags);
-	/* The kernel moves what it keeps, also to where it may not (S3). */
+	/* The kernel moves the names that it keeps, perhaps to where it may not keep them (S3). */
 	bool forget = !rc &&
 		      reffs_kernel_may_keep_names(m, parent) != reffs_kernel_may_keep_names(m, to);
 
@@ -359,9 +359,10 @@ static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 }
 
 /*
- * Old kernels cannot be told that set-id bits are ours to see to. Such a kernel sets a mode without
- * them in the name of the writer, which the owner alone may do; but any user who may write to the
- * file, or has it open, may cause it. With a new size or owner the call itself sees to it.
+ * True if the request only drops set-id bits. Old kernels do not let us do that: such a kernel sets
+ * a mode without them in the name of the writer, which only the owner may do; but any user who may
+ * write to the file, or has it open, may cause it. With a new size or owner the call itself drops
+ * them.
  */
 static bool drops_setid(struct reffs_mount *m, const struct reffs_cred *c, uint64_t ino,
 			const struct vfs_setattr *a)
@@ -451,7 +452,7 @@ static void on_statfs(fuse_req_t req, fuse_ino_t ino)
 }
 
 /*
- * An access control list is an attribute, too: with it the mode changes, and with that the users
+ * Ends a change of an attribute. An access control list changes the mode, and with that the users
  * who may search (S3).
  */
 static void reply_xattr(fuse_req_t req, int rc, uint64_t ino, bool kept)
@@ -487,7 +488,7 @@ static void on_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 	reply_xattr(req, vfs_removexattr(m->r, &c.cred, ino, name), ino, kept);
 }
 
-/* The length if nothing more was asked for, -ERANGE if there is more than asked for. */
+/* Answers with a value; with its length if size is 0, with ERANGE if size is too small. */
 static void reply_value(fuse_req_t req, int64_t len, const char *value, size_t size)
 {
 	if (len < 0)
@@ -601,7 +602,7 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	int flags = fi->writepage ? 0 : fi->flags & O_APPEND;
 	struct vfs_pages *pages = reffs_intake_pages(data, (uint64_t)off, size, flags);
 	struct reffs_mount *m = begin(req, &c);
-	/* Pages that are written back have no caller, and go where they are. */
+	/* Pages that are written back have no caller, and their own offset even with O_APPEND. */
 	const struct reffs_cred *who = fi->writepage ? &reffs_root : &c.cred;
 	bool changed = is_setid(m, ino);
 	int64_t n = vfs_write_pages(m->r, who, ino, data, pages, (uint64_t)off, size, flags);
@@ -670,9 +671,9 @@ static void listing_end(struct reffs_mount *m, struct reffs_listing *l)
 	struct reffs_listing **at;
 
 	reffs_mount_lock(m);
-	vfs_dir_release(&l->dir); /* the names it kept are shared */
+	vfs_dir_release(&l->dir); /* its names share nodes with states */
 	for (at = &m->listings; *at != l; at = &(*at)->next)
-		assert(*at); /* S5: a restore has to know of it */
+		assert(*at); /* S5: a restore must find the listing */
 	*at = l->next;
 	reffs_mount_unlock(m);
 	free(l);
@@ -702,8 +703,8 @@ struct reffs_filling {
 	fuse_req_t req;
 	char *buf;
 	size_t size, used;
-	double keep_s;			/* of a listing with attributes: for names */
-	struct vec_of(uint64_t) pinned; /* by it */
+	double keep_s;			/* for a listing with attributes: the time of names */
+	struct vec_of(uint64_t) pinned; /* by this answer */
 };
 
 static int fill_entry(void *ctx, const struct vfs_dirent *e)
@@ -719,7 +720,7 @@ static int fill_entry(void *ctx, const struct vfs_dirent *e)
 	return 0;
 }
 
-/* An entry without a number is a mere name to the kernel. */
+/* For an entry without an inode number the kernel only takes the name. */
 static int fill_entry_plus(void *ctx, const struct vfs_dirent *e)
 {
 	struct reffs_filling *f = ctx;
@@ -779,7 +780,8 @@ static void on_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	l->plus |= f.pinned.n > 0;
 	reffs_mount_unlock(m);
 	if (rc ? fuse_reply_err(req, -rc) : fuse_reply_buf(req, buf, f.used)) {
-		reffs_mount_lock(m); /* the call was interrupted, and the kernel knows nothing */
+		reffs_mount_lock(
+			m); /* the call was interrupted: the kernel did not get the answer */
 		for (size_t i = 0; i < f.pinned.n; i++)
 			vfs_unpin(m->r, f.pinned.v[i], 1);
 		reffs_mount_unlock(m);

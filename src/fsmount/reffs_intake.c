@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reffs_intake.c - how requests come in: the data of a large write goes from the kernel's pages to
+ * reffs_intake.c - receives requests: the data of a large write goes from the kernel's pages to
  * pages of the file system in one step.
  *
- * read(2) on /dev/fuse wants one piece of memory, from which the data would have to be copied
- * again, and looks up each page of it anew. Through a pipe the kernel's pages are handed over as
- * they are, and once the header is read it is known where each belongs. The pipe takes more calls,
- * so small requests come by read(2): a process that writes much writes more, so the last request
- * tells how the next one comes.
+ * read(2) on /dev/fuse needs one piece of memory, from which the data would have to be copied
+ * again, and looks up each page of that memory every time. Through a pipe the kernel passes its
+ * pages as they are, and after the header is read, the place of each page is known. The pipe needs
+ * more calls, so small requests are received by read(2). A large write is often followed by another
+ * one, so the last request decides how the next one is received.
  *
  * I1: a thread has a pipe and pages of its own; between requests the pipe is empty.
  * I2: a request is received and performed by the same thread, which receives no other meanwhile.
@@ -23,15 +23,15 @@
 
 enum {
 	HEAD = sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in),
-	LARGE = 32 * 1024, /* from here on the pipe pays */
+	LARGE = 32 * 1024, /* from this size on the pipe is faster */
 	/* Room for the largest request: its head, and the ends of its data, have a page each. */
 	PIPE_SIZE = INTAKE_WRITE_MAX + 4 * REFFS_PAGE,
 };
 
 struct intake {
 	int pipe[2];  /* -1: none */
-	bool no_pipe; /* a pipe cannot be had, or not large enough */
-	size_t ready; /* pages of the last request that are in `pages` already */
+	bool no_pipe; /* there is no pipe, or none that is large enough */
+	size_t ready; /* pages of the last request that are in `pages` */
 	struct vfs_pages *pages;
 };
 
@@ -64,7 +64,7 @@ static void make_key(void)
 	have_key = !pthread_key_create(&key, intake_free);
 }
 
-/* This thread's, or NULL. */
+/* Returns this thread's intake, or NULL. */
 static struct intake *intake_own(void)
 {
 	pthread_once(&once, make_key);
@@ -82,7 +82,7 @@ static struct intake *intake_own(void)
 	return NULL;
 }
 
-/* A request that does not fit into the pipe would be lost. */
+/* True if there is a pipe that is large enough: a request that does not fit would be lost. */
 static bool has_pipe(struct intake *in)
 {
 	if (in->no_pipe || in->pipe[0] >= 0)
@@ -93,14 +93,14 @@ static bool has_pipe(struct intake *in)
 	return false;
 }
 
-/* All of it, from the pipe. */
+/* Reads all `len` bytes from the pipe. */
 static int drain(const struct intake *in, struct iovec *iov, int count, size_t len)
 {
-	/* All bytes in a pipe are read in one go. */
+	/* One call reads all bytes in a pipe. */
 	return readv(in->pipe[0], iov, count) == (ssize_t)len ? 0 : -EIO;
 }
 
-/* How many pages of a request go to pages of their own. */
+/* The number of whole pages of a request. */
 static size_t pages_of(const void *buf, size_t len)
 {
 	const struct fuse_in_header *h = buf;
@@ -112,7 +112,7 @@ static size_t pages_of(const void *buf, size_t len)
 	return min((size_t)w->size / REFFS_PAGE, (size_t)VFS_PAGES_MAX);
 }
 
-/* The head of a request is in `buf`; the rest goes there, too, or where it belongs. */
+/* Receives the rest of a request, whose head is in `buf`: into `buf`, or into pages. */
 static int receive_rest(struct intake *in, char *buf, size_t len)
 {
 	struct iovec iov[VFS_PAGES_MAX + 1];
@@ -138,7 +138,7 @@ static ssize_t receive_by_pipe(struct intake *in, int fd, char *buf, size_t len)
 		rc = receive_rest(in, buf, (size_t)n);
 	if (!rc)
 		return n;
-	close_pipe(in); /* the rest in it is no request */
+	close_pipe(in); /* the bytes left in it are no request */
 	errno = -rc;
 	return -1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reffs_ioctl.c - the calls of <outage/reffs.h>. */
+/* reffs_ioctl.c - performs the calls of <outage/reffs.h>. */
 #include "fsmount/reffs_server.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 /*
  * States are carried from process to process in files, with the numbers of their inodes; and the
  * kernel knows inodes by number. So that no number ever means two inodes, each process counts from
- * a place of its own, and from another one after it has read what others made.
+ * a start of its own, and from another one after it has loaded states of other processes.
  */
 void reffs_new_numbers(struct reffs_mount *m)
 {
@@ -35,7 +35,7 @@ static int save(struct reffs_mount *m, const struct outage_reffs_key *k)
 	return 0;
 }
 
-/* The inodes, files and listings that the kernel has to forget, or to be done with. */
+/* The inodes and files that the kernel has to forget, and the listings that it has to finish. */
 struct stale {
 	struct reffs_mount *m;
 	struct vec_of(uint64_t) inodes, files, listings;
@@ -60,7 +60,7 @@ static void note_listings(struct stale *s)
 	}
 }
 
-/* S2, S4, S5. */
+/* Makes the kernel forget: S2, S4, S5. */
 static void forget(struct stale *s)
 {
 	struct reffs_mount *m = s->m;

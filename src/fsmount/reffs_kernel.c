@@ -11,10 +11,10 @@
 #include "base/log.h"
 #include "fsmount/reffs_server.h"
 
-/* As long as the passthrough example of libfuse lets it keep them. */
+/* The kernel keeps names and attributes for so long, as in libfuse's passthrough example. */
 static const double KEEP_S = 1;
 
-/* Newer than the headers of the libraries that we build with. */
+/* Constants that are newer than the headers of the libraries that we build with. */
 enum { EPOCH_MINOR = 44, NOTIFY_INC_EPOCH = 8 };
 
 /* ---- at the start ---- */
@@ -25,18 +25,18 @@ void reffs_kernel_init(struct reffs_mount *m, struct fuse_conn_info *conn)
 			    ? KEEP_S
 			    : 0;
 	conn->max_write = min(conn->max_write, (unsigned)INTAKE_WRITE_MAX);
-	/* Umask and set-id bits are ours to see to; data comes in plain memory. */
+	/* We apply the umask and drop set-id bits; data comes in plain memory. */
 	conn->want |= conn->capable & (FUSE_CAP_DONT_MASK | FUSE_CAP_HANDLE_KILLPRIV |
 				       FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_IOCTL_DIR);
 	m->setid_ours = session_take_killpriv(&m->session, conn);
 	conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
 				  FUSE_CAP_SPLICE_MOVE | FUSE_CAP_WRITEBACK_CACHE);
-	/* Attributes that are not kept are not worth listing. */
+	/* If the kernel does not keep attributes, listing them is of no use. */
 	if (!m->keep_s)
 		conn->want &= ~(unsigned)(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
 }
 
-/* ---- what it may keep ---- */
+/* ---- what the kernel may keep ---- */
 
 bool reffs_kernel_may_keep_names(struct reffs_mount *m, uint64_t dir)
 {
@@ -46,14 +46,14 @@ bool reffs_kernel_may_keep_names(struct reffs_mount *m, uint64_t dir)
 
 	if (!m->keep_s || vfs_getattr(m->r, dir, &a) || a.type != TREE_DIR)
 		return false;
-	/* Only root gets here, and may search all. */
+	/* Only root can use the mount, and may search all directories. */
 	if (!m->allow_other && !m->owner)
 		return true;
 	return (a.mode & 0111) == 0111 &&
 	       vfs_getxattr(m->r, &reffs_root, dir, "system.posix_acl_access", &acl, &len);
 }
 
-/* ---- making it forget ---- */
+/* ---- making the kernel forget ---- */
 
 void reffs_kernel_forget_names(struct reffs_mount *m)
 {
@@ -70,8 +70,8 @@ void reffs_kernel_forget_attr(struct reffs_mount *m, uint64_t ino)
 }
 
 /*
- * A thread that lists a directory holds its lock; so does the kernel when it is told about a name
- * there.
+ * Waits for listings: a thread that lists a directory holds the directory's lock, which the kernel
+ * also takes to forget a name there.
  */
 void reffs_kernel_await_listing(struct reffs_mount *m, uint64_t dir)
 {
@@ -81,8 +81,8 @@ void reffs_kernel_await_listing(struct reffs_mount *m, uint64_t dir)
 void reffs_kernel_forget_file(struct reffs_mount *m, uint64_t ino)
 {
 	/*
-	 * The inode may be gone meanwhile; then the kernel says so, and has nothing to forget. Of
-	 * one that is read directly there are pages as well, in private mappings.
+	 * The inode may be gone meanwhile; then the call fails, and the kernel has nothing to
+	 * forget. An inode that is read directly has pages as well, in private mappings.
 	 */
 	fuse_lowlevel_notify_inval_inode(m->session.se, ino, 0, 0);
 }

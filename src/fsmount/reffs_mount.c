@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reffs_mount.c - the life of a mounted reference file system. */
+/* reffs_mount.c - mounts, serves and unmounts a reference file system. */
 #include "fsmount/reffs_mount.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 #include "base/log.h"
 #include "fsmount/reffs_server.h"
 
-/* A thread that ends when it is idle is soon missed, and expensive to start. */
+/* Idle threads that are kept: starting a thread is expensive, and it is needed again soon. */
 enum { IDLE_THREADS = 10 };
 
-/* Of a mount, the kernel leaves this one to us. */
+/* The kernel does not apply this sysctl to a FUSE mount. */
 static int protected_hardlinks(void)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -45,7 +45,8 @@ static int load_first(struct reffs_mount *m, const struct reffs_mount_opts *opts
 static int mount_session(struct reffs_mount *m, const char *dir, bool allow_other, struct err *err)
 {
 	char program[] = "outage", option[] = "-o", other[] = "allow_other";
-	char name[] = "fsname=reffs,subtype=outage";
+	/* If this process is killed, fusermount3 unmounts. */
+	char name[] = "fsname=reffs,subtype=outage,auto_unmount";
 	char *argv[] = { program, option, name, option, other, NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(allow_other ? 5 : 3, argv);
 	auto_free char *mnt = realpath(dir, NULL);
@@ -99,7 +100,7 @@ int reffs_mount_detach(struct reffs_mount *m, struct err *err)
 	return 0;
 }
 
-/* A second signal of an impatient user must not keep us from unmounting. */
+/* Ignores signals: a second one from an impatient user must not prevent unmounting. */
 static void ignore_signals(void)
 {
 	signal(SIGINT, SIG_IGN);
@@ -116,12 +117,12 @@ int reffs_mount_serve(struct reffs_mount *m, struct err *err)
 	if (!config)
 		return err_set(err, -ENOMEM, "out of memory");
 	fuse_loop_cfg_set_idle_threads(config, IDLE_THREADS);
-	/* Each thread has a descriptor of its own, and does not wait for the others' lock. */
+	/* Each thread gets a descriptor of its own, and does not wait for the lock of others. */
 	fuse_loop_cfg_set_clone_fd(config, 1);
 	rc = fuse_session_loop_mt(m->session.se, config);
 	ignore_signals();
 	fuse_loop_cfg_destroy(config);
-	/* The number of a signal is a good end, too. */
+	/* A positive result is the number of a signal, which is no error. */
 	return rc < 0 ? err_set(err, rc, "cannot serve the mount: %s", strerror(-rc)) : 0;
 }
 
@@ -130,8 +131,7 @@ void reffs_mount_free(struct reffs_mount *m)
 	if (!m)
 		return;
 	session_close(&m->session);
-	guardian_dismiss(&m->guardian);
-	while (m->listings) { /* the kernel closes nothing when it is unmounted by force */
+	while (m->listings) { /* after a forced unmount the kernel closes nothing */
 		struct reffs_listing *l = m->listings;
 
 		m->listings = l->next;

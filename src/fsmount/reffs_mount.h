@@ -8,10 +8,10 @@
 
 struct reffs_mount_opts {
 	struct reffs_opts fs;
-	bool allow_other; /* other users may use it; else only the user who mounts it */
-	bool direct;	  /* no pages in the kernel: nothing to forget, and no shared mappings */
+	bool allow_other; /* other users may use the mount, not only its owner */
+	bool direct;	  /* the kernel keeps no pages, and allows no shared mappings */
 	const char *load; /* a file of states to begin with, or NULL */
-	uint64_t key;	  /* the one that is shown first */
+	uint64_t key;	  /* the key of the state that is shown first */
 };
 
 struct reffs_mount;
@@ -19,11 +19,11 @@ struct reffs_mount;
 /* Mounts on `dir`. On failure nothing is mounted. */
 int reffs_mount_new(const char *dir, const struct reffs_mount_opts *opts, struct reffs_mount **out,
 		    struct err *err) must_check;
-/* Goes into the background; the caller's process ends with status 0. */
+/* Continues in the background; the caller's process ends with status 0. */
 int reffs_mount_detach(struct reffs_mount *m, struct err *err) must_check;
-/* Serves until it is unmounted, or SIGINT, SIGTERM or SIGHUP comes. */
+/* Serves until the file system is unmounted, or SIGINT, SIGTERM or SIGHUP comes. */
 int reffs_mount_serve(struct reffs_mount *m, struct err *err) must_check;
-/* Unmounts if it is mounted. */
+/* Unmounts if mounted, and frees. */
 void reffs_mount_free(struct reffs_mount *m); /* NULL is fine */
 
 #endif

@@ -16,7 +16,7 @@ void cache_key(struct cache_key *key, const char *const *argv, const char *extra
 
 	key->name[0] = '\0';
 	auto_free char *program = proc_find(argv[0]);
-	/* Its size and time tell one version from another. */
+	/* Size and time of the program distinguish its versions. */
 	if (!program || stat(program, &st) < 0)
 		return;
 	for (; *argv; argv++)
@@ -78,5 +78,5 @@ void cache_keep(const struct cache_key *key, const struct image *img)
 		return;
 	auto_free char *path = xasprintf("%s/%s", dir, key->name);
 	int rc = image_save_file(img, path, &ignored);
-	(void)rc; /* the next run makes it again */
+	(void)rc; /* the next run makes the image again */
 }

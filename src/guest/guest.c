@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guest.c - starts the processes of a guest and their keeper, and serves its disks while it is
- * asked.
+ * guest.c - starts the processes of a guest and their keeper, and serves its disks during
+ * questions.
  */
 #include "guest/guest.h"
 
@@ -29,14 +29,14 @@
 #include "base/scratch.h"
 
 enum {
-	BLOCK_LINES = 64, /* of a complaint that has no end */
+	BLOCK_LINES = 64, /* the longest complaint, if no end is found */
 	LAST_BYTES = 4096,
 	LAST_WORDS = 300,
 	LINE_MAX_BYTES = 4096,
 	COMPLAINTS_MAX = 256 << 10,
-	LISTEN_MAX = 128 << 10, /* more than the pipe holds: all that was said before */
+	LISTEN_MAX = 128 << 10, /* more than the pipe holds: all earlier output */
 	POLL_SLICE_MS = 1000,
-	END_MS = 5000, /* of which the time that it waits for a processor is no part */
+	END_MS = 5000, /* without the time in which it waits for a processor */
 	END_NAP_MS = 5,
 	SETTLE_NS = 4000000,
 	SETTLE_TRIES = 10000,
@@ -126,7 +126,7 @@ void guest_listen(struct guest *g)
 	char text[4096];
 	ssize_t n;
 
-	/* A guest that never stops talking must not keep us from its disks. */
+	/* Endless output of a guest must not keep us from serving its disks. */
 	for (size_t all = 0; g->console >= 0 && all < LISTEN_MAX; all += (size_t)n) {
 		n = read(g->console, text, sizeof(text));
 		if (n <= 0)
@@ -143,9 +143,9 @@ void guest_listen(struct guest *g)
 /* ---- its life ---- */
 
 /*
- * Waits until the worker, which holds the other end of the pipe, says that the guest is gone, or is
- * gone itself; then it ends all processes of the guest. The processes that the kernel started for
- * itself would stay: they do not notice that the first one has died.
+ * The keeper: waits until the worker, at the other end of the pipe, tells that the guest is gone,
+ * or is gone itself; then it ends all processes of the guest. Without it, the helper processes of
+ * the kernel would stay: they do not notice that the first process has died.
  */
 static void keeper_main(int pipe, pid_t group)
 {
@@ -227,8 +227,8 @@ static char *fill_in(const char *word)
 }
 
 /*
- * For us and the guest that inherits it. One of the two always waits for the other, hundreds of
- * times for each mount: to wake up a processor that sleeps costs more than what is asked for.
+ * Pins this process, and so the guest, to one processor. One of the two always waits for the other,
+ * hundreds of times for each mount: waking up a sleeping processor costs more than the request.
  */
 static void stay_on(int cpu)
 {
@@ -242,8 +242,8 @@ static void stay_on(int cpu)
 }
 
 /*
- * The guest's memory is a file without a name, from which programs are run: in $TMPDIR, or else in
- * memory, which is much faster.
+ * Chooses the directory of the guest's memory, a file without a name, from which programs are run:
+ * $TMPDIR, or else one in memory, which is much faster.
  */
 static void choose_tmpdir(void)
 {
@@ -254,7 +254,7 @@ static void choose_tmpdir(void)
 		unsetenv("TMPDIR");
 }
 
-/* In the child: becomes the guest. Everything but its own descriptors is closed by then. */
+/* In the child: becomes the guest. All but its own descriptors must be closed. */
 static void become(struct guest *g, const struct guest_start *how, int console, pid_t parent)
 {
 	int from[GUEST_FD_END - GUEST_FD_DISK] = {
@@ -275,14 +275,15 @@ static void become(struct guest *g, const struct guest_start *how, int console, 
 	proc_tie(parent);
 	sigemptyset(&deaf);
 	/*
-	 * Told to end, user-mode Linux tidies up inside the signal handler, and hangs, or panics as
-	 * if the file system had done it. The end of user-mode Linux is ours to make, by SIGKILL.
+	 * At SIGTERM and the like, user-mode Linux clears up inside the signal handler, and hangs,
+	 * or panics as if by a fault of the file system. So it ignores these signals, and we end it
+	 * by SIGKILL.
 	 */
 	for (size_t i = 0; !g->emulated && i < ARRAY_SIZE(polite); i++)
 		sigaddset(&deaf, polite[i]);
 	sigprocmask(SIG_SETMASK, &deaf, NULL);
 	setrlimit(RLIMIT_CORE, &none);		      /* a panic is abort() */
-	for (size_t i = 0; i < ARRAY_SIZE(from); i++) /* out of the way of the places they go to */
+	for (size_t i = 0; i < ARRAY_SIZE(from); i++) /* first away from their final numbers */
 		from[i] = from[i] > 0 ? fcntl(from[i], F_DUPFD, 64) : -1;
 	console = fcntl(console, F_DUPFD, 64);
 	int null = open("/dev/null", O_RDWR);
@@ -315,9 +316,9 @@ static int spawn(struct guest *g, const struct guest_start *how, struct err *err
 
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
 		return err_set(err, -errno, "cannot create a pipe: %m");
-	/* Processes of the guest that it leaves behind come to us, to be waited for. */
+	/* This process inherits processes that the guest leaves behind, and waits for them. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	/* The guest waits when its console is full; it must not lose what it says. */
+	/* The guest waits when its console is full, so that no output is lost. */
 	fcntl(fds[1], F_SETFL, 0);
 	g->console = fds[0];
 	pid_t pid = fork();
@@ -344,9 +345,10 @@ static void describe_end(struct guest *g, int status)
 }
 
 /*
- * Ends and waits for all processes of its group; those that the guest had started become ours when
- * it is gone. The group's number cannot be another group's as long as one of them is there. True if
- * one of them had given up before that: a process of user-mode Linux that runs into a panic aborts.
+ * Ends and waits for all processes of the guest's group; when the guest is gone, this process
+ * inherits those that it had started. No other group can have the group's number as long as one of
+ * them exists. True if one had aborted before: a process of user-mode Linux that runs into a panic
+ * aborts.
  */
 static bool end_group(pid_t group)
 {
@@ -373,8 +375,8 @@ void guest_stop(struct guest *g)
 	dismiss_keeper(g);
 	g->pid = 0;
 	/*
-	 * Reads the guest's last words for later questions. Complaints of the kernel since we end
-	 * it are our doing.
+	 * Reads the guest's last output for later questions. We have caused the complaints since we
+	 * ended it.
 	 */
 	guest_listen(g);
 	strbuf_clear(&g->said);
@@ -390,9 +392,9 @@ void guest_stop(struct guest *g)
 	g->steady = false;
 }
 
-/* ---- how it ended ---- */
+/* ---- the end of a guest ---- */
 
-/* Its kernel is to blame for what it said. */
+/* Adds the guest's complaints: its kernel has caused them. */
 static void take_words(struct guest *g)
 {
 	if (g->complaints->len < COMPLAINTS_MAX)
@@ -401,9 +403,8 @@ static void take_words(struct guest *g)
 }
 
 /*
- * Drops the guest's words: its kernel is not to blame. Earlier words of this guest that were not
- * asked for go as well: the operation that it was used for is not done, and they must not be put
- * down to the next one.
+ * Drops the guest's complaints: its kernel has not caused them. Earlier complaints that no caller
+ * has read are dropped as well: the operation failed, and the next one must not be blamed for them.
  */
 static void drop_words(struct guest *g)
 {
@@ -412,9 +413,9 @@ static void drop_words(struct guest *g)
 }
 
 /*
- * The sockets may close, or the kernel give up, a moment before the process has ended; how it did
- * is what counts. The guest is served meanwhile: QEMU does not end before its disks are at rest.
- * The kernel prints to the end before it goes.
+ * Waits for the end of the process, which may come a moment after its sockets close or its kernel
+ * panics, and decides. The guest is served meanwhile: QEMU does not end before its disks are idle.
+ * The kernel prints all its output before the end.
  */
 static bool wait_for_end(struct guest *g, struct guest_end *how)
 {
@@ -436,16 +437,15 @@ static bool wait_for_end(struct guest *g, struct guest_end *how)
 }
 
 /*
- * Judges a guest that has ended, or as good as: 1 if its kernel did it. A kernel is not to blame if
- * it was killed, nor for what this machine lacks; then it is unknown what it would have done:
- * -errno.
+ * Judges a guest that has ended, or is about to: 1 if its kernel is the cause. If it was killed, or
+ * this machine lacked something, it is unknown what the kernel would have done: -errno.
  */
 static int died(struct guest *g, struct err *err)
 {
 	struct guest_end how = { .refused = g->refused_disk };
 
 	how.ended = wait_for_end(g, &how);
-	/* Words from here on are our doing; guest_stop() drops them. */
+	/* We cause all output from here on; guest_stop() drops it. */
 	how.aborted = end_group(g->pid);
 	int rc = guest_judge_end(g, &how, err);
 	if (rc)
@@ -457,7 +457,7 @@ static int died(struct guest *g, struct err *err)
 	return rc ? rc : 1;
 }
 
-/* The name becomes part of what is looked for on the console. */
+/* Reads the agent's first answer. The disk's name becomes part of patterns for the console. */
 static int take_hello(struct guest *g, struct wire_in *answer, struct err *err)
 {
 	struct wire_in part;
@@ -489,7 +489,7 @@ static int say_hello(struct guest *g, uint64_t timeout_ms, struct err *err)
 static int failed_start(struct guest *g, const struct guest_start *how, int rc, struct err *err)
 {
 	guest_stop(g);
-	/* An error that is set already tells more than that the guest did not start. */
+	/* An earlier error tells more than that the guest did not start. */
 	if (err->code == -ENOSPC || err->code == -ENOMEM)
 		return err->code;
 	if (g->heard & (GUEST_NO_ROOM | GUEST_NO_MEMORY)) {
@@ -538,7 +538,7 @@ void guest_begin(struct guest *g)
 	wire_start(&g->out, ++g->serial);
 }
 
-/* Whether a whole message of the guest is there: 1, 0, or -errno. */
+/* Reads a message of the guest. Returns 1 if it is complete, 0 if not, or -errno. */
 static int has_answer(struct guest *g, struct wire_in *answer, struct err *err)
 {
 	struct wire_head head;
@@ -558,7 +558,7 @@ static int has_answer(struct guest *g, struct wire_in *answer, struct err *err)
 
 static const char hung_up[] = "it has hung up";
 
-/* Why a disk cannot be served any more, or NULL. */
+/* Returns why a disk cannot be served any more, or NULL. */
 static const char *lost_disk(const struct vhost *v)
 {
 	bool broken = !vhost_connected(v);
@@ -568,13 +568,13 @@ static const char *lost_disk(const struct vhost *v)
 	return !broken ? NULL : *v->why ? v->why : hung_up;
 }
 
-/* The disk, or what there is where it has none. */
+/* Returns the disk's device, or the mailbox's if there is none. */
 static const struct vhost *disk_or(const struct guest *g, const struct vhost *mail)
 {
 	return g->device_of_disk ? g->device_of_disk : mail;
 }
 
-/* A guest without its disks would wait for ever. */
+/* True if a guest has lost its disks: it would wait for ever. */
 static bool lacks_disks(struct guest *g)
 {
 	const struct vhost *mail = &g->mail.device, *disk = disk_or(g, mail);
@@ -590,9 +590,9 @@ static bool lacks_disks(struct guest *g)
 }
 
 /*
- * When an answer of ours comes in the middle of what the guest does, the order of what it does next
- * depends on the moment. So it is given time, of a processor and not of a clock, to come to where
- * it only waits; that is spinning, in a machine that counts instructions.
+ * Waits until the guest has used a certain processor time, after which it only waits, too (a
+ * machine that counts instructions spins): if an answer came while it still worked, the order of
+ * its next steps would depend on the moment.
  */
 static void let_settle(const struct guest *g)
 {
@@ -650,7 +650,7 @@ int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, stru
 	patience_renew(&patience);
 	for (;;) {
 		rc = has_answer(g, answer, err);
-		/* The agent may wait for ever for a program that has lost its process. */
+		/* The agent may wait for ever if the process of its program was killed. */
 		if (!rc)
 			rc = guest_check_words(g, err);
 		if (rc)
@@ -664,13 +664,13 @@ int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, stru
 				       (unsigned long long)timeout_ms);
 	}
 	/*
-	 * The guest's words on the way are there by now, and perhaps more: it may have died since.
+	 * All output up to the answer has arrived, and perhaps more: the guest may have died since.
 	 */
 	guest_listen(g);
 	g->collecting = 0;
 	if (rc > 0 && g->heard & GUEST_PANIC)
 		return died(g, err);
-	/* The guest has answered, but a program of its may have been killed for that. */
+	/* The guest has answered, but one of its processes may have been killed before. */
 	if (rc > 0)
 		rc = guest_check_words(g, err);
 	if (rc) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guest_end.c - judges how a guest ended.
+ * guest_end.c - decides what caused the end of a guest.
  *
  * A limit: a fault signal (SIGSEGV, SIGBUS, SIGILL, SIGFPE) that another program sends to the
- * process of user-mode Linux itself cannot be told from a fault of that kernel. The kernel has
- * handlers for them, and panics in the same words.
+ * process of user-mode Linux itself cannot be told from a fault of that kernel. The kernel handles
+ * both in the same way, and panics with the same message.
  */
 #include "guest/guest_end.h"
 
@@ -23,8 +23,8 @@ static int tell_outside(struct err *err, const char *how)
 }
 
 /*
- * The same with the first line of the panic, or else of what was said: it is dropped with the rest,
- * and a person can tell whether the kernel was to blame after all.
+ * tell_outside() with the first line of the panic, or else of the output, which is dropped: so a
+ * person can judge whether the kernel was the cause after all.
  */
 static int tell_words(const struct guest *g, const char *how, struct err *err)
 {
@@ -49,14 +49,14 @@ int guest_check_words(const struct guest *g, struct err *err)
 			       "the guest ran out of memory: it has %lluM; give it more with "
 			       "--guest-memory SIZE",
 			       (unsigned long long)(g->memory >> 20));
-	/* In a machine no process of this one runs programs. */
+	/* In a machine, the guest's programs are no processes of this one. */
 	if (g->heard & GUEST_LOST_PROC && !g->emulated)
 		return tell_outside(err, "a process in which its kernel runs programs was killed, "
 					 "got a signal, or lacked memory of this machine");
 	return 0;
 }
 
-/* Signals that a program brings upon itself. */
+/* True for signals that a program's own fault raises. */
 static bool own_signal(const struct guest *g, int sig)
 {
 	return sig == SIGABRT ? g->heard & GUEST_PANIC
@@ -99,7 +99,7 @@ static int lacks_disk(const struct guest *g, struct err *err)
 		       g->emulated ? " or virtio_pci" : "");
 }
 
-/* Judges a guest that ended in peace, and whose kernel did not give up. */
+/* Judges a guest that exited, and whose kernel did not panic. */
 static int ended_quietly(struct guest *g, enum guest_shutdown shutdown, struct err *err)
 {
 	if (strstr(strbuf_str(&g->last), NO_DISK))
@@ -107,7 +107,7 @@ static int ended_quietly(struct guest *g, enum guest_shutdown shutdown, struct e
 	if (g->heard & GUEST_AGENT_ENDED)
 		return err_set(err, -EIO, "the agent in the guest gave up; it said: %s",
 			       guest_last_words(g));
-	/* A machine that is reset from within does it to itself. */
+	/* A reset from within is caused by the guest's kernel. */
 	if (shutdown == GUEST_BY_ITSELF)
 		return 0;
 	return err_set(err, -EIO,
@@ -116,7 +116,7 @@ static int ended_quietly(struct guest *g, enum guest_shutdown shutdown, struct e
 		       g->end, guest_last_words(g));
 }
 
-/* A kernel that ends lets the emulator end well, and that tells who did it. */
+/* Judges a machine: if its kernel ends, the emulator exits normally, and reports the reason. */
 static int judge_machine(struct guest *g, int status, struct err *err)
 {
 	enum guest_shutdown shutdown = ask_monitor(g);
@@ -131,7 +131,7 @@ static int judge_machine(struct guest *g, int status, struct err *err)
 	return g->heard & GUEST_PANIC ? 0 : ended_quietly(g, shutdown, err);
 }
 
-/* A kernel that gives up says so, or is ended by its own fault. */
+/* Judges user-mode Linux: a kernel that panics prints that, or dies of its own fault signal. */
 static int judge_kernel(struct guest *g, const struct guest_end *how, struct err *err)
 {
 	int sig = WIFSIGNALED(how->status) ? WTERMSIG(how->status) : 0;
@@ -151,14 +151,15 @@ static int judge_kernel(struct guest *g, const struct guest_end *how, struct err
 	return sig || g->heard & GUEST_PANIC ? 0 : ended_quietly(g, GUEST_NOT_TOLD, err);
 }
 
-/* Its disks are gone, or its kernel has given up; yet its process was still there. */
+/* Judges a guest that lost its disks or panicked, but whose process was still there. */
 static int judge_stuck(struct guest *g, const struct guest_end *how, struct err *err)
 {
 	if (!(g->heard & GUEST_PANIC))
 		return err_set(err, -EIO, "the guest cannot go on%s: %s",
 			       how->refused ? "" : ", and was perhaps told to end from outside",
 			       g->end);
-	/* The process of user-mode Linux ends when its kernel gives up, unless that was another's.
+	/* The process of user-mode Linux ends when its kernel panics, unless a helper's signal
+	 * caused the panic.
 	 */
 	return g->emulated ? 0 : tell_words(g, "a helper of its kernel got a signal", err);
 }

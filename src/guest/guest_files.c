@@ -17,7 +17,7 @@ enum {
 	FILES_MAX = 64,
 	NAME_MAX_BYTES = 200,
 	FILE_MAX = 256 << 20,
-	SHARE = 4, /* of the guest's memory; while it boots, they are there twice */
+	SHARE = 4, /* at most 1/4 of the guest's memory, in which they are twice during boot */
 };
 
 /* ---- names ---- */
@@ -50,7 +50,7 @@ static bool is_taken(const char *guest)
 	return false;
 }
 
-/* Whether each part is a name: not empty, no dots that lead elsewhere, nothing unprintable. */
+/* True if each part is a plain name: not empty, not "." or "..", and printable. */
 static bool is_plain_path(const char *path)
 {
 	for (const char *p = path; *p;) {
@@ -128,7 +128,7 @@ enum guest_program guest_program(const struct strbuf *text)
 	return GUEST_STATIC;
 }
 
-/* A file that is not to be executed may be anything. */
+/* Checks that the guest can run a program. A file that is not executable may have any content. */
 static int check_program(const struct guest_file *f, struct err *err)
 {
 	enum guest_program kind = f->mode & 0111 ? guest_program(&f->text) : GUEST_NO_PROGRAM;
@@ -190,7 +190,7 @@ static int read_one(const char *line, size_t len, uint64_t room, struct guest_fi
 	return rc ? rc : check_program(f, err);
 }
 
-/* One must not be in another's place, nor below it. */
+/* Checks that no file is in another's place, or below it. */
 static int check_others(const struct guest_files *all, const struct guest_file *f, struct err *err)
 {
 	for (size_t i = 0; i < all->n; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guest_root.c - an archive as the kernel unpacks it into its first root: "newc", described in its
- * documentation as the initramfs buffer format. Each entry is a head of thirteen numbers in eight
- * hexadecimal digits, a name, and the bytes, both padded to four.
+ * guest_root.c - makes the archive that the kernel unpacks into its first root: "newc", described
+ * in its documentation as the initramfs buffer format. Each entry is a head of thirteen numbers in
+ * eight hexadecimal digits, a name, and the bytes, both padded to four.
  */
 #include "guest/guest_root.h"
 
@@ -42,7 +42,7 @@ static void add(struct archive *a, const char *name, mode_t mode, const void *da
 	pad(a);
 }
 
-/* The arguments of a module are another file beside it. */
+/* Adds the arguments of a module as a file beside it. */
 static void add_arguments(struct archive *a, const char *file, const char *path,
 			  const struct guest_module_args *args)
 {
@@ -53,7 +53,7 @@ static void add_arguments(struct archive *a, const char *file, const char *path,
 			add(a, name, S_IFREG | 0644, args->text, strlen(args->text));
 }
 
-/* While a guest boots, its root is there twice: as the archive, and as files. */
+/* Checks the room: while a guest boots, its root is there twice, as archive and as files. */
 static int check_room(uint64_t used, uint64_t memory, struct err *err)
 {
 	if (used <= memory / 2)
@@ -88,13 +88,13 @@ static int add_modules(struct archive *a, const struct guest_root *r, struct err
 	return rc;
 }
 
-/* Adds the folders of a path, and `host` above it, that are not there yet. */
+/* Adds all folders on a path. */
 static void add_folders(struct archive *a, const char *path)
 {
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		auto_free char *dir = xmemdupz(path, (size_t)(slash - path));
 
-		/* Twice does no harm: the kernel goes on where something is there. */
+		/* A duplicate does no harm: the kernel ignores a folder that exists. */
 		add(a, dir, S_IFDIR | 0755, "", 0);
 	}
 }
@@ -112,7 +112,7 @@ static int add_file(struct archive *a, const char *file, struct err *err)
 	return 0;
 }
 
-/* A program, and the libraries that ldd names: words that begin with a slash. */
+/* Adds a program, and the libraries that ldd lists: words that begin with a slash. */
 static int add_program(struct archive *a, const char *program, struct err *err)
 {
 	auto_free char *file = proc_find(program);
@@ -140,7 +140,7 @@ static int add_program(struct archive *a, const char *program, struct err *err)
 
 /* ---- a shell ---- */
 
-/* The program's bytes; false if there is none that a guest can run. */
+/* Reads busybox; false if there is none that a guest can run. */
 static bool read_shell(struct strbuf *out)
 {
 	auto_free char *file = proc_find("busybox");
@@ -161,7 +161,7 @@ static void add_symlink(struct archive *a, const char *name, const char *to)
 	add(a, name, S_IFLNK | 0777, to, strlen(to));
 }
 
-/* Its names: "bin/ls", "sbin/mkfs.ext2", "usr/bin/env", one a line. */
+/* Adds the names of its applets: "bin/ls", "sbin/mkfs.ext2", "usr/bin/env", one per line. */
 static int add_applets(struct archive *a, struct err *err)
 {
 	const char *argv[] = { "busybox", "--list-full", NULL };
@@ -185,7 +185,7 @@ static int add_applets(struct archive *a, struct err *err)
 	return 0;
 }
 
-/* For workloads with commands; without it there are none. The agent is `outage` to them. */
+/* Adds a shell, which workloads with commands need; to them, the agent is `outage`. */
 static int add_shell(struct archive *a, struct err *err)
 {
 	auto_strbuf program = STRBUF_INIT;
@@ -198,7 +198,7 @@ static int add_shell(struct archive *a, struct err *err)
 	return add_applets(a, err);
 }
 
-/* Of the user's; one in the place of an applet takes it, as the kernel unpacks what comes last. */
+/* Adds the user's files, which come after applets of the same name, and so replace them. */
 static int add_own_files(struct archive *a, const char *list, uint64_t memory, char **hash,
 			 struct err *err)
 {

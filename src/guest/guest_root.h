@@ -10,23 +10,22 @@ struct guest_module_args {
 };
 
 struct guest_root {
-	const char *dir; /* of the kernel's modules, with its modules.dep; NULL: there are none */
+	const char *dir; /* the folder of the kernel's modules; NULL: none */
 	/*
-	 * Of these modules, those that the kernel has built in are left out, and each of the others
-	 * brings along what it needs; `args`, up to one without a name, or NULL, is what they are
-	 * told.
+	 * The modules to load; built-in ones are left out, and the needs of the others are added.
+	 * `args`, up to an entry without a name, or NULL, has their arguments.
 	 */
 	const char *const *names;
 	const struct guest_module_args *args;
-	/* With their libraries, for a kernel that cannot see this machine's files; NULL: none. */
+	/* Programs, with their libraries, for a kernel without this machine's files; NULL: none. */
 	const char *const *programs;
-	bool selftest;	   /* the test of the tracer of persistent memory */
-	const char *files; /* of the user's, as guest_files.h has them; NULL: none */
-	uint64_t memory;   /* that the guest has */
+	bool selftest;	   /* adds the test of the tracer of persistent memory */
+	const char *files; /* the user's files, see guest_files.h; NULL: none */
+	uint64_t memory;   /* the guest's memory */
 };
 
-/* A descriptor of the archive. Where this machine has a static busybox, it is the guest's shell. */
-/* `hash` is that of the user's files that are in it, to be freed; NULL: there are none. */
+/* Returns a descriptor of the archive. A static busybox of this machine is the guest's shell. */
+/* `hash` gets the hash of the user's files in it, to be freed; NULL if there are none. */
 int guest_root(const struct guest_root *r, char **hash, struct err *err) must_check;
 /* Whether guests can run commands. */
 bool guest_root_has_shell(void);

@@ -6,7 +6,7 @@
 
 #include "check/kmsg.h"
 
-/* Whether the line is a message of that function, and not of a stack in which it stands. */
+/* True if the line is a message of that function, not a stack that contains it. */
 static bool is_of(const char *line, const char *function)
 {
 	static const char *const marks[] = { " : ", ": ", " - " };
@@ -18,7 +18,7 @@ static bool is_of(const char *line, const char *function)
 	return false;
 }
 
-/* "..., errno = 3": a process that is traced is not there (ESRCH), or is no child (ECHILD). */
+/* True for "..., errno = 3": a traced process does not exist (ESRCH), or is no child (ECHILD). */
 static bool is_gone(const char *line)
 {
 	const char *at = strstr(line, "errno = ");
@@ -27,7 +27,7 @@ static bool is_gone(const char *line)
 	       (atoi(at + strlen("errno = ")) == ESRCH || atoi(at + strlen("errno = ")) == ECHILD);
 }
 
-/* "Attempted to relay unknown signal 7 (si_code = 0) ...": up to 0 a process has sent it. */
+/* True for "... relay unknown signal 7 (si_code = 0) ...": a code up to 0 means a sender. */
 static bool was_sent(const char *line)
 {
 	int sig, code;
@@ -38,10 +38,11 @@ static bool was_sent(const char *line)
 }
 
 /*
- * A kernel of user-mode Linux runs programs in processes that it traces: stubs. The kernel ends
- * them itself, and knows when it did; so a stub that is gone, or stops for another signal than
- * those of its own faults and timers, or does not do what it is told, was killed or sent a signal
- * from outside. Nothing in such a kernel raises SIGTRAP for the kernel itself.
+ * True if a line shows that a process was killed or got a signal from outside. A kernel of
+ * user-mode Linux runs programs in processes that it traces: stubs. The kernel ends them itself,
+ * and knows when it did; so a stub that is gone, or stops for another signal than those of its own
+ * faults and timers, or does not respond, was disturbed from outside. No code in such a kernel
+ * raises SIGTRAP for the kernel itself.
  */
 static bool lost_process(const char *line)
 {
@@ -87,7 +88,7 @@ unsigned guest_words(const char *line)
 	return bits;
 }
 
-/* The next line of `*lines`, to be freed; NULL: there is none. */
+/* Takes the next line of `*lines`, to be freed; NULL if there is none. */
 static char *next_line(const char **lines)
 {
 	size_t n = strcspn(*lines, "\n");
@@ -97,7 +98,7 @@ static char *next_line(const char **lines)
 	return line;
 }
 
-/* "---[ end Kernel panic" is not another one. */
+/* True for a panic; "---[ end Kernel panic" is the end of one. */
 static bool is_panic(const char *line)
 {
 	return strstr(line, "Kernel panic") && !strstr(line, "end Kernel panic");
@@ -112,7 +113,7 @@ unsigned guest_panics(const char *lines)
 	return n;
 }
 
-/* "Attempted to kill init! exitcode=0x0000000b": a status as of waitpid(). */
+/* True for "Attempted to kill init! exitcode=0x0000000b": a status with a signal. */
 static bool is_killed_init(const char *line)
 {
 	static const char words[] = "Attempted to kill init! exitcode=";

@@ -13,16 +13,16 @@
 enum {
 	KERNEL_MAX = 512 << 20,
 	RELEASE_MAX = 100,
-	/* Of a bzImage, as the x86 boot protocol describes it. */
+	/* Offsets in a bzImage, by the x86 boot protocol. */
 	AT_SETUP_SECTS = 0x1f1,
-	AT_SYSSIZE = 0x1f4, /* of what comes behind the setup, in units of 16 bytes */
+	AT_SYSSIZE = 0x1f4, /* size behind the setup, in units of 16 bytes */
 	AT_MAGIC = 0x202,
 	AT_PROTOCOL = 0x206,
 	AT_VERSION = 0x20e,
 	AT_PAYLOAD = 0x248,
 	AT_PAYLOAD_LEN = 0x24c,
 	HEAD_BYTES = 0x250,
-	PROTOCOL_PAYLOAD = 0x208, /* since when it tells of the payload: Linux 2.6.24 */
+	PROTOCOL_PAYLOAD = 0x208, /* the first version with a payload: Linux 2.6.24 */
 };
 
 int kernel_image_read(const char *file, struct strbuf *out, struct err *err)
@@ -136,9 +136,9 @@ enum vm_kernel_form kernel_image_form(const struct strbuf *text)
 				: VM_KERNEL_NONE;
 }
 
-/* ---- whether it is whole ---- */
+/* ---- checking for completeness ---- */
 
-/* Where what comes behind the setup begins. */
+/* The offset behind the setup. */
 static uint64_t after_setup(const struct strbuf *text)
 {
 	uint32_t sectors = number(text, AT_SETUP_SECTS, 1);
@@ -177,7 +177,7 @@ static int check_bzimage(const char *file, const struct strbuf *text, struct err
 	return 0;
 }
 
-/* All that is to be loaded, and the list of sections, which comes last. */
+/* Checks that all segments are there, and the list of sections, which comes last. */
 static int check_elf(const char *file, const struct strbuf *text, struct err *err)
 {
 	Elf64_Ehdr head;
@@ -214,7 +214,7 @@ int kernel_image_check(const char *file, const struct strbuf *text, struct err *
 				: 0;
 }
 
-/* Where the packed kernel is. */
+/* Returns the packed kernel. */
 static const char *payload_of(const struct strbuf *text, size_t *len)
 {
 	*len = number(text, AT_PAYLOAD_LEN, 4);
@@ -231,7 +231,7 @@ int kernel_image_unpack(const struct strbuf *text, struct strbuf *out, struct er
 		strbuf_add(out, at, len);
 		return 0;
 	}
-	/* Behind all but gzip stands how long it will be. Not all of them have a checksum. */
+	/* All formats but gzip are followed by the unpacked length. Some have no checksum. */
 	size_t packed = streq(format, "gzip") ? len : len - 4, begin = out->len;
 	int rc = unpack(at, packed, KERNEL_MAX, out, err);
 	uint32_t told = packed < len ? number(text, (size_t)(at - text->buf) + packed, 4)

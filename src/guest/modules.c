@@ -12,7 +12,7 @@
 #include "base/util.h"
 #include "guest/unpack.h"
 
-/* Of a module the bytes as they are in the file, and unpacked. */
+/* MODULE_MAX limits the bytes of a module, both in the file and unpacked. */
 enum { MODULE_MAX = 64 << 20, LIST_MAX = 16 << 20, DEPTH_MAX = 16 };
 
 #define ELF "\177ELF"
@@ -41,8 +41,8 @@ static void add_path(struct module_list *list, const char *path, size_t len)
 /* ---- files ---- */
 
 /*
- * The file of a module in a list, to be freed; NULL: there is none. Lists may name a folder that is
- * there only once the modules are installed, and mostly do not tell that they were compressed then.
+ * Returns the file of a module in a list, to be freed; NULL if there is none. Lists may name a
+ * folder that exists only after installation, and often do not tell that modules are compressed.
  */
 static char *find_file(const char *dir, const char *path)
 {
@@ -114,7 +114,7 @@ bool modules_is(const char *path, size_t len, const char *name)
 	return true;
 }
 
-/* The line of a list whose first word is the module's file; NULL if there is none. */
+/* Returns the line of a list whose first word is the module's file; NULL if there is none. */
 static const char *find_line(const char *list, const char *name)
 {
 	for (const char *line = list; *line; line += strcspn(line, "\n"), line += *line == '\n')
@@ -124,8 +124,8 @@ static const char *find_line(const char *list, const char *name)
 }
 
 /*
- * A line of modules.dep is "kernel/fs/x/x.ko: kernel/lib/y.ko kernel/lib/z.ko"; the needs of a
- * module stand behind it, the first one needed comes last.
+ * Adds a line of modules.dep, such as "kernel/fs/x/x.ko: kernel/lib/y.ko kernel/lib/z.ko": the
+ * needs of a module stand behind it; the one to load first comes last.
  */
 static void add_line(struct module_list *list, const char *line)
 {
@@ -146,8 +146,8 @@ static void add_line(struct module_list *list, const char *line)
 }
 
 /*
- * Without that file: a module tells itself, in a text "depends=x,y" between two zero bytes, the
- * names of those that it needs.
+ * Adds a module and its needs without modules.dep: a module has the names of its needs in a text
+ * "depends=x,y" between two zero bytes.
  */
 static int add_by_itself(struct module_list *list, const char *dir, const char *all,
 			 const char *name, unsigned depth, struct err *err)
@@ -180,7 +180,7 @@ static int add_by_itself(struct module_list *list, const char *dir, const char *
 	return rc;
 }
 
-/* A list with one module a line; that of a build tree has names of objects. */
+/* Reads a list with one module per line; the list of a build tree has names of objects. */
 static int read_order(const char *file, struct strbuf *out, struct err *err)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -242,7 +242,7 @@ bool modules_have(const char *dir, const char *name)
 		auto_strbuf text = STRBUF_INIT;
 		struct err ignored = ERR_INIT;
 
-		/* The list of what is built in names files that are nowhere, in the same form. */
+		/* The list of built-in modules has the same form; its files do not exist. */
 		if (access(path, F_OK) == 0 && !read_order(path, &text, &ignored) &&
 		    find_line(strbuf_str(&text), name))
 			return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* unpack.c - one decoder for each format in which a kernel's build compresses files. */
+/* unpack.c - decodes each format in which a kernel's build compresses files. */
 #include "guest/unpack.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 
 enum {
 	PIECE = 256 << 10,	 /* bytes that are decoded at a time */
-	LZ4_BLOCK_MAX = 8 << 20, /* of the legacy format, uncompressed */
+	LZ4_BLOCK_MAX = 8 << 20, /* uncompressed bytes of a block of the legacy format */
 };
 
-/* A decoder of xz takes as much memory as the file says: 65 MiB after xz -9. */
+/* A decoder of xz takes as much memory as the file demands: 65 MiB after xz -9. */
 #define LZMA_MEMORY_MAX (256ULL << 20)
 
 struct job {
@@ -22,7 +22,7 @@ struct job {
 	const unsigned char *in;
 	size_t len;
 	struct strbuf *out;
-	size_t begin, limit; /* in `out` */
+	size_t begin, limit; /* offset and limit in `out` */
 };
 
 static int damaged(const struct job *j, const char *why, struct err *err)
@@ -49,14 +49,14 @@ static int too_large(const struct job *j, struct err *err)
 		       small ? j->limit : j->limit >> 20, small ? "bytes" : "MiB");
 }
 
-/* Where at most `*n` of the next bytes go. One byte more than the limit has room: it is noticed. */
+/* Returns room for `*n` or fewer bytes; one more than the limit fits, to notice an excess. */
 static void *next_piece(struct job *j, size_t *n)
 {
 	*n = min((size_t)PIECE, j->limit - (j->out->len - j->begin) + 1);
 	return strbuf_grow(j->out, *n);
 }
 
-/* `n` bytes were put there. */
+/* Adds the `n` bytes that were written there. */
 static int add_piece(struct job *j, size_t n, struct err *err)
 {
 	j->out->len += n;
@@ -192,9 +192,8 @@ static int unpack_zstd(struct job *j, struct err *err)
 /* ---- lz4 ---- */
 
 /*
- * The legacy format, which the kernel's build uses: a magic number, then blocks, each with the
- * number of its compressed bytes before it. The format has no end but that of the file, and no
- * checksum.
+ * Unpacks the legacy format, which the kernel's build uses: a magic number, then blocks, each after
+ * the number of its compressed bytes. The format has no end mark and no checksum.
  */
 static int unpack_lz4(struct job *j, struct err *err)
 {
@@ -225,12 +224,12 @@ static int unpack_lz4(struct job *j, struct err *err)
 	return rc;
 }
 
-/* ---- which ---- */
+/* ---- the formats ---- */
 
 struct format {
 	const char *name, *magic;
 	size_t n;
-	int (*unpack)(struct job *j, struct err *err); /* NULL: we cannot */
+	int (*unpack)(struct job *j, struct err *err); /* NULL: not supported */
 };
 
 static const struct format *find_format(const void *data, size_t len)

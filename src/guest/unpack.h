@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unpack.h - uncompresses the files of a kernel, its image and its modules, by libraries. The only
- * file that sees them is unpack.c.
+ * unpack.h - uncompresses the files of a kernel, its image and its modules. Only unpack.c sees the
+ * libraries for that.
  */
 #ifndef GUEST_UNPACK_H
 #define GUEST_UNPACK_H
@@ -10,15 +10,16 @@
 #include "base/strbuf.h"
 
 /*
- * How the bytes are compressed, told by the first of them: "gzip", "xz", "lzma", "zstd", "lz4", and
- * two that unpack() does not know, "bzip2" and "lzo". NULL: in no way that a kernel's build has.
+ * Returns the format of compressed bytes, by the first of them: "gzip", "xz", "lzma", "zstd",
+ * "lz4", and two that unpack() does not know, "bzip2" and "lzo". NULL: no format of a kernel's
+ * build.
  */
 const char *unpack_format(const void *data, size_t len);
 
 /*
  * Appends the uncompressed bytes to `out`. Bytes behind the end of the compressed stream are
- * ignored, as a kernel does. 1 if unpack() does not know the format; -EBADMSG if the bytes are
- * damaged or cut off; -EFBIG if there are more than `limit`; -ENOMEM. `out` is then as it was.
+ * ignored, as a kernel does. Returns 1 if unpack() does not know the format; -EBADMSG if the bytes
+ * are damaged or cut off; -EFBIG if there are more than `limit`; -ENOMEM. `out` is then unchanged.
  */
 int unpack(const void *data, size_t len, size_t limit, struct strbuf *out, struct err *err)
 	must_check;

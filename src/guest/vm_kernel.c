@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vm_kernel.c - finds, fetches and unpacks the kernel of a virtual machine, and opens it. */
+/* vm_kernel.c - finds, fetches, unpacks and opens the kernel of a virtual machine. */
 #include "guest/vm_kernel.h"
 
 #include <dirent.h>
@@ -104,7 +104,7 @@ int vm_kernel_open(const struct vm_kernel *k, struct err *err)
 	auto_strbuf text = STRBUF_INIT, out = STRBUF_INIT;
 	int rc = kernel_image_read(k->file, &text, err);
 
-	if (!rc) /* the file was looked at before, and may be another now */
+	if (!rc) /* the file may have changed since it was checked */
 		rc = kernel_image_check(k->file, &text, err);
 	if (rc)
 		return rc;
@@ -121,7 +121,7 @@ int vm_kernel_open(const struct vm_kernel *k, struct err *err)
 	return open_in_memory(&text, err);
 }
 
-/* Modules lie where the kernel's package has them, beside the file or on this machine. */
+/* Finds the folder of modules, beside the file or on this machine, as in the package. */
 static char *find_modules(const char *file, const char *release)
 {
 	const char *slash = strrchr(file, '/');
@@ -169,7 +169,7 @@ static int look_at(const char *file, const char *modules, struct vm_kernel *out,
 
 /* ---- Debian's ---- */
 
-/* Debian has a small kernel for machines in clouds, and one with everything. */
+/* True if Debian's small kernel for cloud machines has the file system. */
 static bool is_in_small(const char *fs)
 {
 	static const char *const names[] = { "ext4", "ext3", "ext2", "xfs", "btrfs" };
@@ -198,7 +198,7 @@ static bool ends_with(const char *text, const char *word)
 	return n >= w && streq(text + n - w, word);
 }
 
-/* The smaller kernel boots faster; of two alike the newer one is taken. */
+/* Compares two packages: the smaller kernel boots faster; otherwise the newer one is better. */
 static bool is_better(const char *a, const char *b)
 {
 	bool small_a = ends_with(a, "-cloud-amd64"), small_b = ends_with(b, "-cloud-amd64");
@@ -206,7 +206,7 @@ static bool is_better(const char *a, const char *b)
 	return small_a != small_b ? small_a : strverscmp(a, b) > 0;
 }
 
-/* The best of the folders in `dir` that hold an unpacked package with `fs`; NULL: there is none. */
+/* Returns the best folder in `dir` with an unpacked package that has `fs`; or NULL. */
 static char *find_unpacked(const char *dir, const char *fs)
 {
 	DIR *d = opendir(dir);
@@ -234,7 +234,7 @@ static int look_at_unpacked(const char *dir, const char *name, const char *modul
 	return look_at(file, modules, out, err);
 }
 
-/* Runs a program of Debian's; 0 and what it says, or -errno and why it could not. */
+/* Runs a program of Debian. Returns 0 and its output, or -errno and the reason. */
 static int run(const char *const *argv, const char *cwd, uint64_t timeout_ms, struct strbuf *said,
 	       struct err *err)
 {
@@ -257,7 +257,7 @@ static int run(const char *const *argv, const char *cwd, uint64_t timeout_ms, st
 	return rc;
 }
 
-/* The package that the other, which has no files, stands for today. */
+/* Asks for the package that a metapackage stands for today. */
 static char *ask_apt(const char *package, struct err *err)
 {
 	const char *argv[] = { "apt-cache", "depends", package, NULL };
@@ -273,8 +273,8 @@ static char *ask_apt(const char *package, struct err *err)
 }
 
 /*
- * Unpacks what a guest may need, into `dir`: a whole package is ten times as large, with drivers
- * for hardware that no emulator has.
+ * Unpacks the parts that a guest may need into `dir`: a whole package is ten times as large, with
+ * drivers for hardware that no emulator has.
  */
 static int unpack_package(const char *dir, struct err *err)
 {
@@ -300,10 +300,10 @@ static void remove_tree(const char *dir)
 	auto_strbuf said = STRBUF_INIT;
 	int rc = run(argv, NULL, ASK_MS, &said, &ignored);
 
-	(void)rc; /* leftovers are found by their name, and do no harm */
+	(void)rc; /* leftovers are found by their name later */
 }
 
-/* Fetches and unpacks a package; it is there whole or not at all. */
+/* Fetches and unpacks a package, which appears whole or not at all. */
 static int fetch_package(const char *dir, const char *name, struct err *err)
 {
 	const char *argv[] = { "apt-get", "-q", "download", name, NULL };
@@ -318,7 +318,7 @@ static int fetch_package(const char *dir, const char *name, struct err *err)
 	int rc = run(argv, tmp, FETCH_MS, &said, err);
 	if (!rc)
 		rc = unpack_package(tmp, err);
-	/* In the place of an older one, other users find one or the other. */
+	/* If it replaces an older one, other users find one of the two at any time. */
 	bool fresh = !rc && rename(tmp, to) == 0;
 	if (!rc && !fresh && renameat2(AT_FDCWD, tmp, AT_FDCWD, to, RENAME_EXCHANGE) < 0)
 		rc = err_set(err, -errno, "cannot make %s: %m", to);
@@ -327,7 +327,7 @@ static int fetch_package(const char *dir, const char *name, struct err *err)
 	return rc;
 }
 
-/* Removes what was begun by processes that are gone. */
+/* Removes unfinished folders of processes that are gone. */
 static void remove_leftovers(const char *dir)
 {
 	DIR *d = opendir(dir);
@@ -370,7 +370,7 @@ static char *kernel_dir(void)
 	return dir;
 }
 
-/* Whether the kernel comes with the module, and the unpacked one lacks it. */
+/* True if the kernel's package has the module, and the unpacked files lack it. */
 static bool left_out(const struct vm_kernel *k, const char *module)
 {
 	auto_free char *order = xasprintf("%s/modules.order", k->modules);

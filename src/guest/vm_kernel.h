@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vm_kernel.h - the kernel of a virtual machine: a file that the user names, or the one of Debian,
- * whose package is fetched by apt-get and unpacked into the cache, not installed.
+ * vm_kernel.h - the kernel of a virtual machine: a file that the user names, or Debian's kernel,
+ * whose package apt-get fetches; it is unpacked into the cache, not installed.
  */
 #ifndef GUEST_VM_KERNEL_H
 #define GUEST_VM_KERNEL_H
@@ -16,26 +16,26 @@ struct vm_kernel {
 };
 
 /*
- * `file` and `modules` may be NULL: Debian's, fetched if need be, with the file system `fs`.
- * Without `fetch`, -ENOENT where it would have to be.
+ * Finds a kernel. `file` and `modules` may be NULL: Debian's kernel with the file system `fs`,
+ * fetched if needed; without `fetch`, -ENOENT instead.
  */
 int vm_kernel_find(const char *file, const char *modules, const char *fs, bool fetch,
 		   struct vm_kernel *out, struct err *err) must_check;
 /*
- * If it is Debian's in the cache, and the file `module` of its package was left out there, fetches
- * the package once more.
+ * Fetches the package once more if the kernel is Debian's in the cache, and `module` of its package
+ * was left out there.
  */
 int vm_kernel_complete(const struct vm_kernel *k, const char *module, struct err *err) must_check;
 void vm_kernel_release(struct vm_kernel *k);
 
 /*
- * A descriptor of what to boot: the kernel as it is in memory, because an emulated machine takes
- * long to unpack it; or the file itself, where that cannot be. -EBADMSG: it is damaged.
+ * Returns a descriptor of the file to boot: the unpacked kernel, because an emulated machine takes
+ * long to unpack it; or the file itself, if it cannot be unpacked. -EBADMSG if it is damaged.
  */
 int vm_kernel_open(const struct vm_kernel *k, struct err *err) must_check;
 /*
- * The same for a machine that goes on where another was. Its kernel is in its memory already: QEMU
- * looks only at the form of what it is given, and reads fifty megabytes less.
+ * vm_kernel_open() for a clone, whose kernel is in its memory: QEMU checks only the form of the
+ * file, and reads fifty megabytes less.
  */
 int vm_kernel_open_stub(struct err *err) must_check;
 

@@ -58,7 +58,7 @@ static bool is_zero(const unsigned char *p, size_t len)
 	return !p[0] && !memcmp(p, p + 1, len - 1);
 }
 
-/* Copies what is not zero, so that the copy has the holes, and more. */
+/* Copies all that is not zero, so that the copy has the same holes, and more. */
 static int copy_to(int from, int to, uint64_t size)
 {
 	unsigned char *chunk = xmalloc(CHUNK);
@@ -80,7 +80,7 @@ int vm_memory(uint64_t size, int from, struct err *err)
 {
 	auto_fd fd = memfd_create("outage-guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	/* A file that is mapped here and there stays as large as it is. */
+	/* The size of a file that two processes map is sealed. */
 	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		return err_set(err, -errno, "no memory for a guest: %m");
@@ -96,8 +96,8 @@ static char *file_of(const char *dir, const char *name, const char *what)
 }
 
 /*
- * Both files are opened, written and removed under a lock, so that no two of different machines are
- * taken for one. The lock is held for a moment only, other than the one for making a template.
+ * Locks the cache: both files are opened, written and removed under a lock, so that they always
+ * belong to one machine. The lock is held only for a moment, unlike the one for making a template.
  */
 static int lock_files(const char *dir, int how)
 {
@@ -112,7 +112,7 @@ static void open_both(struct vm_template *t, const char *dir)
 	auto_fd lock = lock_files(dir, LOCK_SH);
 	auto_free char *ram = file_of(dir, t->name, "ram"), *state = file_of(dir, t->name, "state");
 
-	(void)lock; /* held to the end; where there can be none, it is opened without */
+	(void)lock; /* held until the return; without a lock the files are opened all the same */
 	/* The state is written last. */
 	t->state = open(state, O_RDONLY | O_CLOEXEC);
 	t->ram = t->state < 0 ? -1 : open(ram, O_RDONLY | O_CLOEXEC);
@@ -122,7 +122,10 @@ static void open_both(struct vm_template *t, const char *dir)
 		utimensat(AT_FDCWD, state, NULL, 0); /* marks the template as used */
 }
 
-/* A process that was stopped may hold it for ever: two that make the same do no harm. */
+/*
+ * Waits for the lock for a bounded time, as a stopped process may hold it for ever: two processes
+ * that make the same template do no harm.
+ */
 static bool take_turn(const struct vm_template *t)
 {
 	uint64_t began = util_now_ns();
@@ -151,7 +154,7 @@ bool vm_template_find(struct vm_template *t)
 	t->lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (t->lock < 0 || !take_turn(t))
 		return false;
-	/* The former holder of the lock may have made it. */
+	/* The former holder of the lock may have made the template. */
 	open_both(t, dir);
 	if (vm_template_ready(t))
 		vm_template_unlock(t);
@@ -186,7 +189,7 @@ static void remove_both(const char *dir, const char *name)
 	unlink(ram);
 }
 
-/* The template that was not used for the longest time; how many there are. */
+/* Finds the least recently used template; returns the number of templates. */
 static unsigned find_oldest(const char *dir, char *oldest, size_t size)
 {
 	DIR *d = opendir(dir);
@@ -226,7 +229,7 @@ int vm_template_keep(struct vm_template *t, int ram, int state, struct err *err)
 
 	util_close(t->ram);
 	util_close(t->state);
-	t->boot = 0; /* another one than there was */
+	t->boot = 0; /* another boot than before */
 	t->ram = ram;
 	t->state = state;
 	if (dir) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * config.c - the configuration file: LazyFS's, with a table [outage] for what LazyFS does not have.
+ * config.c - reads the configuration file: LazyFS's, with a table [outage] for settings that LazyFS
+ * does not have.
  *
- * A key that some version of LazyFS has or had, and that means nothing here, is a warning; a key
- * that none has is an error, as it is a typing error that would make a test pass for the wrong
+ * A key that some version of LazyFS has, and that has no effect here, is a warning; any other
+ * unknown key is an error, as it may be a typing error that would make a test pass for the wrong
  * reason.
  */
 #include <errno.h>
@@ -24,23 +25,23 @@ struct config_reader {
 	struct inject_config *c;
 	uint64_t page_blocks; /* blocks_per_page */
 	bool simple, manual;
-	struct vec_of(unsigned) lines; /* of the faults */
+	struct vec_of(unsigned) lines; /* lines of the faults */
 	struct err *err;
 };
 
 enum setting_kind {
-	SET_TEXT,  /* char *; an empty one is none */
+	SET_TEXT,  /* char *; an empty text is NULL */
 	SET_BOOL,  /* bool */
 	SET_SIZE,  /* uint64_t: "0.5GB", or an integer */
 	SET_COUNT, /* uint64_t: an integer, 1 or more */
-	SET_PAGE,  /* uint32_t: the same, for the size of a page or block */
-	SET_OLD,   /* means nothing here */
+	SET_PAGE,  /* uint32_t: an integer, the size of a page or block */
+	SET_OLD,   /* has no effect here */
 };
 
 struct setting {
 	const char *name;
 	enum setting_kind kind;
-	bool in_reader; /* else in inject_config */
+	bool in_reader; /* otherwise it is in inject_config */
 	size_t where;
 };
 
@@ -176,7 +177,7 @@ static int get_setting(struct config_reader *r, const struct setting *s, const s
 	return 0;
 }
 
-/* `names` are those that are known, "simple" and so on, beside the settings. */
+/* Reports an unknown key. `names` are the known tables, such as "simple", beside the settings. */
 static int unknown(struct config_reader *r, const struct toml_value *v, const char *where,
 		   const struct setting *settings, const char *const *names)
 {
@@ -260,7 +261,7 @@ static bool is_page(uint64_t size)
 	return size >= PAGE_MIN && size <= PAGE_MAX && !(size & (size - 1));
 }
 
-/* The line of [cache.TABLE]'s key; of the table that has none, its own. */
+/* Returns the line of a key in [cache.TABLE]; if there is none, that of the table. */
 static unsigned line_of(const struct toml_value *cache, const char *table, const char *key)
 {
 	const struct toml_value *t = toml_get(cache, table);
@@ -322,7 +323,7 @@ static int numbers_to_text(struct config_reader *r, const struct toml_value *v, 
 	return 0;
 }
 
-/* A value as the text that a command would have, if it is of the right type. */
+/* Converts a value to the text that a command would have; checks its type. */
 static int to_text(struct config_reader *r, const struct toml_value *v, enum key_kind kind,
 		   struct strbuf *out)
 {
@@ -416,7 +417,7 @@ static int keep_fault(struct config_reader *r, struct fault *f, unsigned line)
 	return 0;
 }
 
-/* A sentence that begins with a key is about its line; else it is about the whole table. */
+/* Returns the line for a message: that of the key with which it begins, else the table's. */
 static unsigned line_meant(const struct toml_value *table, const char *sentence)
 {
 	size_t n = strcspn(sentence, " ");

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inject.c - the set of faults, and what it says about each operation.
+ * inject.c - keeps the set of faults, and finds the faults of each operation.
  *
  * I1: every operation is counted once by each fault that it matches, in some order, under one lock:
- *     of many threads exactly one is told that its operation is the n-th.
- * I2: a fault is freed with the set, so that who was told about it may use it.
+ *     exactly one of many threads is told that its operation is the n-th.
+ * I2: a fault is freed with the set, so that a thread that was told about it may use it.
  * I3: a fault's number is its place, and `armed` counts those that are neither done nor removed.
  *
- * A run of writes (torn-seq) goes on until the file is synced; nothing else ends it. A run counts,
- * and has a number, when its second write comes: a single write between two syncs is none, and that
- * is how LazyFS counts. Its first write can therefore be made durable only by the second.
+ * Only a sync of the file ends a run of writes (torn-seq). A run counts, and gets a number, when
+ * its second write comes: LazyFS does not count a single write between two syncs. So the first
+ * write can be made durable only when the second comes.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@
 struct write_run {
 	char *path;
 	uint64_t count;
-	uint64_t number;      /* among the runs of this fault; 0 while it is none */
+	uint64_t number;      /* its number among the fault's runs; 0: one write so far */
 	uint64_t offset, len; /* of the first write */
 };
 
@@ -185,14 +185,14 @@ static void tear(struct fault *f, const struct inject_op *op, struct inject_acti
 		return;
 	}
 	if (out->tear || (out->durable && out->crash_after))
-		return; /* one tears it already, and the mount ends */
+		return; /* another fault tears it, and the mount ends */
 	out->tear = f;
 	lose(f, true, out);
 }
 
 /*
- * With so many delays on one operation, the last ones become one: no user cancels a single one of
- * them.
+ * If an operation has too many delays, the last ones become one: no user cancels one of them by
+ * itself.
  */
 static void delay(const struct fault *f, struct inject_action *out)
 {
@@ -229,7 +229,7 @@ static void apply(struct fault *f, const struct inject_op *op, struct inject_act
 		break;
 	case FAULT_SHORT:
 		if (f->bytes >= op->len)
-			return; /* the operation is as short already */
+			return; /* another fault makes it as short */
 		if (out->short_bytes < 0 || f->bytes < (uint64_t)out->short_bytes)
 			out->short_bytes = (int64_t)f->bytes;
 		break;
@@ -252,7 +252,7 @@ static struct write_run *run_of(struct fault_slot *slot, const char *path)
 	return NULL;
 }
 
-/* The file was synced. If it was the run that was waited for, there is no other. */
+/* Ends a run at a sync of its file. If the fault waited for this run, it is done. */
 static void end_run(struct inject *s, struct fault_slot *slot, const char *path)
 {
 	struct write_run *run = run_of(slot, path);
@@ -309,7 +309,7 @@ static void count_in_run(struct inject *s, struct fault_slot *slot, const struct
 	}
 }
 
-/* ---- asking ---- */
+/* ---- the interface ---- */
 
 static bool syncs(enum posix_op op)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* inject_fault.c - one fault: whether it makes sense, what it matches, and what of it survives. */
+/* inject_fault.c - checks a fault, matches operations, and computes the parts that survive. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -138,7 +138,7 @@ static int check_type(const struct fault *f, struct err *err)
 	}
 }
 
-/* A FUSE server never sees an operation that the kernel does by itself, or not at all. */
+/* Refuses operations that a FUSE server never sees, as the kernel does them by itself. */
 static int check_op(const struct fault *f, struct err *err)
 {
 	static const struct {
@@ -188,7 +188,7 @@ bool fault_conflicts(const struct fault *a, const struct fault *b)
 	return match_same(&a->from, &b->from);
 }
 
-/* fsync stands for all that sync a file's data: LazyFS does not tell them apart. */
+/* True if a fault matches; fsync stands for all syncs of a file's data, as for LazyFS. */
 static bool op_matches(enum posix_op want, enum posix_op op)
 {
 	return want == POSIX_OP_END || want == op ||

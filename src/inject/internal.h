@@ -7,25 +7,25 @@
 
 /* ---- match.c ---- */
 
-/* Where a path may come from: it is cut from the front of paths that are given absolute. */
+/* The directories that are cut from the front of absolute paths. */
 struct inject_places {
 	const char *root, *mnt; /* either may be NULL */
 };
 
 /*
- * Each gives a new match in `out`, which must be empty. `key` is for messages. A plain path may be
- * given as in the mount, below ROOT or below MNT; with * or ? in it, it is a pattern, in which
- * those two match slashes as well.
+ * Each function makes a match in `out`, which must be empty. `key` is for messages. A plain path
+ * may be given as in the mount, below ROOT or below MNT; a path with * or ? is a pattern, in which
+ * these match slashes as well.
  */
 int match_path(struct path_match *out, const char *key, const char *text,
 	       const struct inject_places *at, struct err *err) must_check;
-/* The same, and brackets mean something, too. */
+/* A glob: as match_path(), but brackets have their meaning, too. */
 int match_glob(struct path_match *out, const char *key, const char *text,
 	       const struct inject_places *at, struct err *err) must_check;
 /*
- * A regular expression as LazyFS takes them, found anywhere in the path. The path is tried as it is
- * in the mount, and with ROOT or MNT in front, where the match must reach into the path itself. If
- * `as_lazyfs`, a path that matches ROOT alone is a match as well.
+ * A regular expression in LazyFS's language, which may match anywhere in the path. The path is
+ * tried as in the mount, and with ROOT or MNT in front; then the match must reach into the path
+ * itself. If `as_lazyfs`, a path that matches ROOT alone is a match as well.
  */
 int match_regex(struct path_match *out, const char *key, const char *text,
 		const struct inject_places *at, bool as_lazyfs, struct err *err) must_check;
@@ -35,18 +35,18 @@ bool match_same(const struct path_match *a, const struct path_match *b);
 /* ---- inject_fault.c ---- */
 
 struct fault *fault_new(enum fault_type type);
-/* Whether it makes sense by itself. */
+/* Checks the fault by itself. */
 int fault_check(const struct fault *f, struct err *err) must_check;
-/* Two that tear the same file: only the first could ever do it. */
+/* True if both tear the same file: only the first could ever strike. */
 bool fault_conflicts(const struct fault *a, const struct fault *b);
 bool fault_wants(const struct fault *f, const struct inject_op *op);
 
-/* ---- keys.c: a fault from keys and values ---- */
+/* ---- keys.c: makes a fault from keys and values ---- */
 
 enum dialect {
 	DIALECT_OURS,
-	DIALECT_LINE, /* of LazyFS's FIFO */
-	DIALECT_FILE, /* LazyFS's configuration; ours is the same */
+	DIALECT_LINE, /* LazyFS's FIFO */
+	DIALECT_FILE, /* LazyFS's configuration, and ours */
 };
 
 struct draft {
@@ -63,18 +63,18 @@ struct draft {
  */
 enum key_kind { KEY_TEXT, KEY_NUMBER, KEY_NUMBERS, KEY_BOOL, KEY_PAGES, KEY_EITHER };
 
-/* By the name of a type; false if there is none. Old names of LazyFS are known. */
+/* Begins a fault by the name of its type; false if there is none. Old names of LazyFS are known. */
 bool draft_begin(struct draft *d, const char *type, enum dialect dialect,
 		 const struct inject_places *at);
 void draft_release(struct draft *d);
-/* NULL if there is no such key. */
+/* Finds a key; NULL if there is none. */
 const char *draft_key(const char *name, enum key_kind *kind);
 int draft_set(struct draft *d, const char *key, const char *value, struct err *err) must_check;
 /* "; did you mean 'occurrence'?", or the keys that there are. */
 void draft_hint(const struct draft *d, const char *key, struct strbuf *out);
 /*
- * Checks it all. 1 and the fault, which is the caller's; 0 and the fault if there is nothing to
- * wait for: it happens now.
+ * Checks the draft, and gives the fault, which the caller owns. Returns 1, or 0 if the fault waits
+ * for no operation and strikes now.
  */
 int draft_finish(struct draft *d, struct fault **out, struct err *err) must_check;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * keys.c - a fault from keys and values, wherever they come from.
+ * keys.c - makes a fault from keys and values, of any source.
  *
- * All three dialects end here with the value as text. The dialects differ in two ways: LazyFS's
- * commands and files must say which path they mean; and a crash that waits for nothing happens at
- * once, which a file cannot ask for.
+ * All three dialects come here with the value as text. The dialects differ in two ways: LazyFS's
+ * commands and files must give a path; and a crash that waits for no operation happens at once,
+ * which a file cannot ask for.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -87,7 +87,7 @@ static const struct key_info {
 	[K_DELAY] = { "delay", KEY_EITHER, BIT(FAULT_DELAY) },
 };
 
-/* Other spellings: of LazyFS, now or once. */
+/* Other spellings, of present and older versions of LazyFS. */
 static const struct {
 	const char *name;
 	enum key key;
@@ -161,7 +161,7 @@ bool draft_begin(struct draft *d, const char *type, enum dialect dialect,
 		if (!streq(types[i].name, type))
 			continue;
 		*d = (struct draft){ .f = fault_new(types[i].type), .dialect = dialect, .at = *at };
-		/* as LazyFS has it; "sync" is our word */
+		/* LazyFS's behaviour; "sync" is our word */
 		d->f->others = types[i].type == FAULT_SYNC && !streq(type, "sync");
 		strbuf_adds(&d->f->text, fault_type_name(types[i].type));
 		return true;
@@ -217,7 +217,7 @@ static int set_number(const char *key, const char *value, uint64_t *out, struct 
 	return 0;
 }
 
-/* One that is said twice is most likely meant to be another. */
+/* Sorts numbers. A duplicate is an error, as it was most likely meant to be another number. */
 static int sort_unique(const char *key, struct fault_numbers *n, struct err *err)
 {
 	vec_sort(n, by_u64);
@@ -354,7 +354,7 @@ static int set_delay(struct draft *d, const char *value, struct err *err)
 	return 0;
 }
 
-/* file, from, to and their kin. A file is where the operation is, but for what is synced. */
+/* Sets a path: file, from, to and variants. `file` is the operation's, or for a sync the synced. */
 static int set_path(struct draft *d, enum key k, const char *value, struct err *err)
 {
 	struct path_match *m = &d->f->from;
@@ -477,7 +477,7 @@ static int needs(const struct draft *d, enum key k, struct err *err)
 static int check_tearing(struct draft *d, struct err *err)
 {
 	if (!given(d, K_OP))
-		d->f->op = POSIX_WRITE; /* there is no other */
+		d->f->op = POSIX_WRITE; /* no other operation can be torn */
 	if (d->f->from.kind == PATH_ANY)
 		return err_set(err, -EINVAL,
 			       "%s needs file, the path of the file whose writes it tears",
@@ -486,7 +486,7 @@ static int check_tearing(struct draft *d, struct err *err)
 	return needs(d, K_PERSIST, err);
 }
 
-/* Without a path of its own, it is about the file whose operation it waits for. */
+/* Checks a sync: without a path of its own, it syncs the file of its operation. */
 static int check_sync(struct draft *d, bool waits, struct err *err)
 {
 	struct fault *f = d->f;
@@ -517,7 +517,7 @@ static int check_where(const struct draft *d, struct err *err)
 		       fault_type_name(f->type), d->dialect == DIALECT_LINE ? "from_rgx" : "from");
 }
 
-/* Whether there is something to wait for. */
+/* Returns 1 if the fault waits for an operation, 0 if it strikes now. */
 static int check_when(const struct draft *d, struct err *err)
 {
 	const struct fault *f = d->f;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * match.c - which paths a fault is about.
+ * match.c - decides whether a fault is for a path.
  *
  * Regular expressions come in the language that LazyFS's users write, that of ECMAScript. An
- * expression is put into POSIX's extended language, which decides the same for all that is found in
- * paths: classes, escapes, groups, lazy repetition. Constructs without a counterpart are refused.
- * Bounds on nesting and repetition keep the compiled form small, whatever its source.
+ * expression is translated into POSIX's extended language, which matches the same paths: classes,
+ * escapes, groups, lazy repetition. Constructs without a counterpart are refused. Bounds on nesting
+ * and repetition keep the compiled form small, whatever its source.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ struct compiled {
 
 /* ---- plain paths ---- */
 
-/* Without double slashes and dots, and none at either end. -EINVAL if it goes up. */
+/* Cleans a path: no double slashes or dots, and no slash at either end. -EINVAL if it has "..". */
 static int clean(const char *text, struct strbuf *out)
 {
 	while (*text) {
@@ -42,7 +42,7 @@ static int clean(const char *text, struct strbuf *out)
 	return 0;
 }
 
-/* The length of `dir` and what separates it from the rest of `path`, if it leads there; else 0. */
+/* Returns the length of `dir` and the slash behind it, if `path` lies below; else 0. */
 static size_t length_below(const char *path, const char *dir)
 {
 	auto_strbuf d = STRBUF_INIT;
@@ -55,8 +55,8 @@ static size_t length_below(const char *path, const char *dir)
 }
 
 /*
- * With symbolic links resolved as far as it exists; the last name stands for itself. NULL if that
- * changes nothing.
+ * Resolves symbolic links as far as the path exists, but not in the last name. NULL if the path
+ * stays the same.
  */
 static char *resolved(const char *path)
 {
@@ -75,13 +75,13 @@ static char *resolved(const char *path)
 	return NULL;
 }
 
-/* How much of `path` leads to where the mount shows it; 0: nothing does. */
+/* Returns the length of ROOT or MNT at the front of `path`; 0 if it lies below neither. */
 static size_t length_outside(const char *path, const struct inject_places *at)
 {
 	return max(length_below(path, at->root), length_below(path, at->mnt));
 }
 
-/* The same for what may differ by a symbolic link; `path` is then another one. */
+/* length_outside() with symbolic links resolved, as `path` is then, too. */
 static size_t length_outside_links(struct strbuf *path, const char *text,
 				   const struct inject_places *at)
 {
@@ -122,7 +122,7 @@ static int relative(const char *key, const char *text, const struct inject_place
 	return 0;
 }
 
-/* Makes brackets and backslashes of a pattern stand for themselves. */
+/* Escapes brackets and backslashes of a pattern. */
 static char *without_brackets(const char *text)
 {
 	auto_strbuf out = STRBUF_INIT;
@@ -166,12 +166,12 @@ int match_glob(struct path_match *out, const char *key, const char *text,
 /* ---- regular expressions ---- */
 
 /*
- * Compiling writes out what is repeated, x+ as xx*, which doubles with each level: how many
- * characters that makes is counted, before it is done.
+ * Compiling expands repetitions, x+ to xx*, which doubles the length with each level: the length is
+ * computed before that.
  */
 struct nesting {
-	uint64_t cost; /* of the group so far */
-	uint64_t last; /* of what a repetition would repeat; 0: there is nothing */
+	uint64_t cost; /* the length of the group so far */
+	uint64_t last; /* the length that a repetition would repeat; 0: none */
 };
 
 struct rewriter {
@@ -199,7 +199,7 @@ static int is_word(int c)
 	return isalnum(c) || c == '_';
 }
 
-/* \d and so on. */
+/* Adds a class, such as \d. */
 static bool add_class(struct set *s, char letter)
 {
 	switch (letter) {
@@ -220,7 +220,7 @@ static bool add_class(struct set *s, char letter)
 	}
 }
 
-/* [:alpha:], of which the first bracket is behind us. */
+/* Adds a class such as [:alpha:], after its first bracket. */
 static const char *add_named(struct rewriter *r, struct set *s)
 {
 	static const struct {
@@ -298,7 +298,7 @@ static const char *set_item(struct rewriter *r, struct set *s)
 	return NULL;
 }
 
-/* A bracket expression of POSIX: what means something there stands where it does not. */
+/* Adds a bracket expression of POSIX; special characters stand where they are ordinary ones. */
 static void add_set(struct strbuf *out, const struct set *s, bool negated)
 {
 	unsigned n = 0;
@@ -321,7 +321,7 @@ static void add_set(struct strbuf *out, const struct set *s, bool negated)
 	strbuf_addch(out, ']');
 }
 
-/* After its bracket. */
+/* Rewrites a set, after its bracket. */
 static const char *rewrite_set(struct rewriter *r)
 {
 	struct set s = { 0 };
@@ -343,7 +343,7 @@ static const char *rewrite_set(struct rewriter *r)
 	return NULL;
 }
 
-/* After the backslash. */
+/* Rewrites an escape, after its backslash. */
 static const char *rewrite_escape(struct rewriter *r)
 {
 	struct set s = { 0 };
@@ -379,7 +379,7 @@ static uint64_t number(struct rewriter *r)
 	return v;
 }
 
-/* {2}, {2,}, {2,5}: after the brace. */
+/* Rewrites a count, {2}, {2,} or {2,5}, after its brace. */
 static const char *rewrite_count(struct rewriter *r, uint64_t *times)
 {
 	bool digit = isdigit((unsigned char)*r->at);
@@ -477,7 +477,7 @@ static const char *rewrite_one(struct rewriter *r)
 	return NULL;
 }
 
-/* NULL, or what is wrong. */
+/* Rewrites an expression. Returns NULL, or the fault in it. */
 static const char *rewrite(const char *text, struct strbuf *out)
 {
 	struct rewriter r = { .at = text, .out = out };
@@ -507,7 +507,7 @@ static char *with_slash(const char *dir)
 	return xstrdup(strbuf_str(&path));
 }
 
-/* A long one is told in part: why it is refused must be seen, too. */
+/* Refuses an expression. The message cuts a long one, so that it has room for the reason. */
 static int refuse_regex(const char *key, const char *text, const char *why, struct err *err)
 {
 	enum { SHOWN = 100 };
@@ -563,7 +563,7 @@ bool match_same(const struct path_match *a, const struct path_match *b)
 
 /* ---- matching ---- */
 
-/* Whether it is found in DIR/PATH; and not only in DIR, unless that will do. */
+/* True if the expression matches in DIR/PATH; a match in DIR alone counts only if `alone`. */
 static bool found_below(const struct compiled *c, const char *dir, const char *path, bool alone)
 {
 	auto_strbuf whole = STRBUF_INIT;

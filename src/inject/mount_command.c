@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mount_command.c - commands to a mount: lines of LazyFS's FIFO, and words of `outage ctl`.
+ * mount_command.c - parses commands to a mount: lines of LazyFS's FIFO, and words of `outage ctl`.
  *
  * A line is "lazyfs::NAME::KEY=VALUE::KEY=VALUE". LazyFS cuts it at every "::"; here a "::" belongs
- * to the value before it unless a key follows, so that paths may hold any text.
+ * to the value before it unless a key follows, so that paths may have any text.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -16,10 +16,10 @@
 enum takes { NOTHING, A_FAULT, AN_ID, A_NAME };
 
 static const struct command_info {
-	const char *name, *alias; /* the alias is what LazyFS calls it */
+	const char *name, *alias; /* the alias is LazyFS's name */
 	enum command_kind kind;
 	enum takes takes;
-	bool in_line; /* LazyFS has it as well */
+	bool in_line; /* LazyFS has this command, too */
 	const char *words, *help;
 } commands[] = {
 	{ "clear-cache", "clear", COMMAND_CLEAR, A_FAULT, true,
@@ -117,7 +117,7 @@ static int find_command(const char *name, bool line, const struct command_info *
 		       line ? "lazyfs::help" : "help");
 }
 
-/* A fault that has nothing to wait for, done at once. */
+/* Turns a fault that waits for no operation into a command. */
 static void do_now(const struct draft *d, struct fault *f, bool lazyfs, struct inject_command *out)
 {
 	if (f->type == FAULT_SYNC) {
@@ -134,7 +134,7 @@ static void do_now(const struct draft *d, struct fault *f, bool lazyfs, struct i
 		fault_free(f);
 }
 
-/* Each word is KEY=VALUE. */
+/* Parses a fault, whose words are KEY=VALUE. */
 static int parse_fault(const char *name, char *const *words, size_t n, bool line,
 		       const struct inject_places *at, struct inject_command *out, struct err *err)
 {
@@ -178,7 +178,7 @@ static int parse_id(const char *word, uint64_t *out, struct err *err)
 	return 0;
 }
 
-/* The name becomes that of a directory. */
+/* Parses the name of a snapshot, which becomes a directory's name. */
 static int parse_name(const char *word, char **out, struct err *err)
 {
 	bool good = *word && *word != '.' && strlen(word) <= 64;
@@ -238,7 +238,7 @@ int inject_command_parse(char *const *words, size_t n, const char *root, const c
 
 /* ---- lines ---- */
 
-/* Whether "KEY=" stands here. */
+/* True if "KEY=" follows. */
 static bool key_follows(const char *s)
 {
 	const char *c = s;
@@ -248,7 +248,7 @@ static bool key_follows(const char *s)
 	return c > s && *c == '=';
 }
 
-/* Cuts off what is before the next separator, and gives what comes after; NULL: nothing. */
+/* Cuts the text at the next separator, and returns the part behind it, or NULL. */
 static char *cut(char *s)
 {
 	for (char *sep = strstr(s, "::"); sep; sep = strstr(sep + 1, "::")) {

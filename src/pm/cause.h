@@ -70,7 +70,7 @@ struct pm_loss pm_loss_of(const struct trace *t, uint64_t event, uint64_t point,
 struct pm_key {
 	enum semantic_cause cause;
 	bool recovery, media;
-	unsigned kind; /* of what is wrong with a bad line */
+	unsigned kind; /* the fault of a bad line */
 	struct vec_of(uint64_t) places;
 };
 

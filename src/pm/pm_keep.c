@@ -9,35 +9,8 @@
 
 #define FIELD(...) RECORD_FIELD(struct pm_plan, __VA_ARGS__)
 static const struct record_field plan_fields[] = {
-	FIELD("file", TRUST_FILE, PROSE, file, .required = true),
-	FIELD("dir", TRUST_FILE, PROSE, dir, .option = "", .required = true),
-	FIELD("program", TRUST_HARMLESS, PROSE, program, .option = "",
-	      .required = true), /* printed, and not run again */
-	FIELD("check", TRUST_COMMAND, PROSE, check),
-	FIELD("dump", TRUST_COMMAND, PROSE, dump),
-	FIELD("recover", TRUST_COMMAND, PROSE, recover),
-	FIELD("model", TRUST_HARMLESS, PROSE, model),
-	FIELD("granularity", TRUST_HARMLESS, NUMBER, granularity),
-	FIELD("max-subset", TRUST_HARMLESS, NUMBER, max_subset),
-	FIELD("budget", TRUST_HARMLESS, NUMBER, budget),
-	FIELD("seed", TRUST_HARMLESS, NUMBER, seed),
-	FIELD("timeout-ms", TRUST_HARMLESS, NUMBER, timeout_ms, .option = "timeout"),
-	FIELD("split", TRUST_HARMLESS, NUMBER, split),
-	FIELD("first-point", TRUST_HARMLESS, NUMBER, first_point, .option = ""),
-	FIELD("media", TRUST_HARMLESS, NUMBER, media),
-	FIELD("media-max", TRUST_HARMLESS, NUMBER, media_max),
-	FIELD("prune", TRUST_HARMLESS, NUMBER, prune),
-	FIELD("preload", TRUST_HARMLESS, NUMBER, preload, .option = "tracer"),
-	FIELD("promises", TRUST_HARMLESS, NUMBER, promises, .option = "promise"),
-	FIELD("enough", TRUST_HARMLESS, NUMBER, enough),
-	FIELD("crash", TRUST_HARMLESS, SET, crash, .words = "reorder recovery",
-	      .otherwise = PM_CRASH_REORDER),
-	FIELD("recoveries", TRUST_HARMLESS, NUMBER, recoveries, .otherwise = 16),
-	FIELD("trace-limit", TRUST_HARMLESS, NUMBER, trace_limit),
-	FIELD("qemu", TRUST_COMMAND, PROSE, qemu),
-	FIELD("suppress", TRUST_HARMLESS, PROSE, suppress),
-	FIELD("stacks", TRUST_HARMLESS, FLAG, stacks),
-	FIELD("made", TRUST_HARMLESS, NUMBER, made, .option = ""),
+#define PLAN_AS FIELD
+#include "pm/pm_options.def"
 };
 #undef FIELD
 
@@ -81,6 +54,7 @@ static const struct record_field summary_fields[] = {
 	FIELD("copies", TRUST_HARMLESS, NUMBER, copies),
 	FIELD("dropped", TRUST_HARMLESS, NUMBER, dropped),
 	FIELD("suppressed", TRUST_HARMLESS, NUMBER, suppressed),
+	FIELD("not-kept", TRUST_HARMLESS, NUMBER, not_kept),
 };
 #undef FIELD
 

@@ -9,41 +9,21 @@
  *	RUN/answers              what checks said so far (case/answers.h)
  *	RUN/recovery/N/...       the same of what recovery did to a crash state (recovery.h)
  *
- * Of a check, the first failure for each reason is a finding as soon as it is heard; when the run
- * ends, findings of which each stands for all states that it explains take their place.
+ * With a check, the first failure for each reason is a finding at once; when the run ends, findings
+ * that each stand for all states that they explain take their place.
  */
 #ifndef PM_PM_KEEP_H
 #define PM_PM_KEEP_H
 
 #include "case/dir.h"
+#include "case/plan_def.h"
 
 enum { PM_CRASH_REORDER = 1 << 0, PM_CRASH_RECOVERY = 1 << 1 };
 
 struct pm_plan {
-	char *file;    /* absolute */
-	char *dir;     /* where commands are run */
-	char *program; /* with its arguments, quoted for a shell: for people */
-	char *check;
-	char *dump;
-	char *model;   /* of persistence; NULL: "pm" */
-	char *recover; /* is run before either of them; NULL: they recover themselves */
-	uint64_t granularity, max_subset, budget, seed, timeout_ms;
-	uint64_t split;	      /* 0 or 1 */
-	uint64_t first_point; /* no crash is tried before */
-	uint64_t media;	      /* 1 << MEDIA_...: faults on top of crash states */
-	uint64_t media_max;   /* lines of one state that get each of them */
-	uint64_t prune;	      /* 0 or 1: only what recovery and check read is varied */
-	uint64_t preload;     /* 0 or 1: traced by the library, without an emulator */
-	uint64_t promises;    /* SEMANTIC_..., of each operation; for a dump */
-	uint64_t enough;      /* failures for one reason at one point that will do; 0: all */
-	uint64_t crash;	      /* bits of PM_CRASH_... */
-	uint64_t recoveries;  /* as --recoveries says */
-	uint64_t trace_limit; /* bytes; 0: as the tracer has it */
-	char *qemu;	      /* the emulator; NULL: the usual one */
-	char *suppress;	      /* rules (case/suppress.h), or NULL */
-	bool stacks;
-	uint64_t made; /* the number of the file, if it was not there before; else 0 */
-	bool ours;     /* this user made it, or takes it for his own; see case_trust() */
+#define PLAN_AS MEMBER
+#include "pm/pm_options.def"
+	bool ours; /* this user made it, or takes it for his own; see case_trust() */
 };
 
 void pm_plan_release(struct pm_plan *p);
@@ -74,6 +54,7 @@ struct pm_summary {
 	uint64_t pruned, reads_traced, reads_whole;
 	uint64_t known;	     /* states that were left out, as they fail for a known reason */
 	uint64_t suppressed; /* findings that a rule names */
+	uint64_t not_kept;   /* findings that were told, and are too many to be kept */
 	uint64_t copies;     /* not cut at every line */
 	uint64_t dropped;    /* failing states that no finding was made of, as they were too many */
 };

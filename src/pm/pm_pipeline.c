@@ -163,7 +163,7 @@ static int replace_early(struct pm_whole *p, size_t n, struct err *err)
 	return rc ? rc : case_remove_from(p->out->dir, p->to + n, err);
 }
 
-/* Of an error, the others are kept all the same, and so is what was kept early. */
+/* After an error, the other cases are kept all the same, and so is what was kept early. */
 static int save_cases(struct pm_whole *p, const struct pm_cases *cases, struct err *err)
 {
 	size_t n = min(cases->n, (size_t)KEEP_MAX);
@@ -210,6 +210,7 @@ static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct e
 	auto_words there = { 0 };
 	int rc = leave_out_known(p, &cases, err);
 	p->out->summary.findings = cases.n;
+	p->out->summary.not_kept = cases.n - min(cases.n, (size_t)KEEP_MAX);
 	if (!rc)
 		rc = save_cases(p, &cases, err);
 	/* Findings of earlier processes count if they stay. */
@@ -217,8 +218,7 @@ static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct e
 		rc = case_list(p->out->dir, &there, err);
 	p->out->summary.findings = max(p->out->summary.findings, (uint64_t)there.n);
 	for (size_t i = 0; i < cases.n; i++) {
-		if (i < KEEP_MAX)
-			p->o->found(p->o->ctx, &cases.v[i], p->to + i, !rc);
+		p->o->found(p->o->ctx, &cases.v[i], p->to + i, !rc && i < KEEP_MAX);
 		case_finding_release(&pm_kind, &cases.v[i]);
 	}
 	vec_release(&cases);
@@ -290,7 +290,7 @@ static void recover_again(struct pm_whole *p, const struct pm_search_opts *searc
 	struct pm_search_opts all = *search;
 	struct pm_recovered r;
 
-	all.reads = NULL; /* of another trace */
+	all.reads = NULL; /* the reads of another trace */
 	all.changes = false;
 	o.search = &all;
 	found->stopped |= *p->o->stop;
@@ -379,7 +379,7 @@ static int make_run(struct pm_whole *p, struct err *err)
 	return use_dir(p, dir, err);
 }
 
-/* Of a run that was none, nothing is worth keeping. */
+/* Removes the directory of a run in which nothing was recorded. */
 static void discard(const struct pm_whole *p)
 {
 	auto_fd dir = open(p->out->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -10,14 +10,14 @@
 #include "record/pm_tracer.h"
 
 struct pm_asked {
-	struct pm_plan plan;  /* of a run that goes on, it becomes that of the run */
+	struct pm_plan plan;  /* becomes that of the run, if one goes on */
 	struct tracer tracer; /* opened by pm_pipeline(), closed by the caller */
 	const char *output;   /* the run's directory; NULL: a new one */
 	const char *resume;   /* goes on with that run; or NULL */
 	uint64_t given;	      /* then the fields of the plan that must be the same; see given.h */
 	bool trust;	      /* and it is taken for this user's */
 	const char *const *argv; /* of the program */
-	uint64_t size;		 /* of a file that is made; 0: none is */
+	uint64_t size;		 /* bytes of a file that is made; 0: none */
 	uint64_t start_ns;	 /* when all began */
 	uint64_t time_ns;	 /* for the search; 0: no limit */
 	uint64_t jobs;
@@ -34,7 +34,7 @@ struct pm_asked {
 struct pm_outcome {
 	char *dir;    /* of the run; to be freed, whatever happened */
 	bool kept;    /* there may be findings, also after an error */
-	bool untried; /* not even one crash state was checked */
+	bool untried; /* no crash state was checked */
 	bool stopped; /* by a signal or the time: there is more to do */
 	bool cut;     /* the first crashes, by that or the budget */
 	struct pm_summary summary;

@@ -153,13 +153,13 @@ static int keep(struct pm_session *s, struct trace *t, uint64_t stores, const ch
 	return rc;
 }
 
-/* Of what a recovery did, with the marks that had been passed; those of its own mean nothing. */
+/* Appends the events of a recovery, behind the marks that had been passed; drops its own marks. */
 static void put_behind(const struct pm_record_opts *o, const struct trace *did, struct trace *out)
 {
 	for (uint64_t i = 0; i < o->outer_point; i++) {
 		struct event ev = o->outer->events.v[i];
 
-		ev.stack = 0; /* of another trace */
+		ev.stack = 0; /* a stack of another trace */
 		ev.pc = 0;
 		if (pm_is_mark(&ev))
 			trace_append(out, &ev);

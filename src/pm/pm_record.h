@@ -17,8 +17,8 @@ struct pm_record_opts {
 	uint64_t timeout_ms;
 	const volatile sig_atomic_t *stop; /* may be NULL, as below */
 	/*
-	 * Of a recovery: what is there instead of what the file holds, and the marks before a point
-	 * of another trace. Then it may store nothing, and nothing is written.
+	 * For a recovery: the content instead of the file's, and the marks before a point of
+	 * another trace. Then it may store nothing, and nothing is written.
 	 */
 	const struct image *base;
 	const struct trace *outer;

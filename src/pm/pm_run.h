@@ -15,13 +15,13 @@
 #include "pm/where.h"
 
 struct pm_run {
-	/* Of a recovery (recovery.h): the state of the whole run that it began with. */
+	/* For a recovery (recovery.h): the state of the whole run that it began with. */
 	struct {
 		char *state;
 		uint64_t point;
 	} outer;
 	const volatile sig_atomic_t *stop; /* for pm_search_one(); NULL: nothing stops it */
-	struct answers *answers;	   /* of checks of its states; or NULL */
+	struct answers *answers;	   /* answers of checks of its states; or NULL */
 	struct pm_run *nested;		   /* runs of recoveries */
 	size_t n_nested;
 	char *dir;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_search.c - the parent of the workers that check states: groups what they find. */
+/*
+ * pm_search.c - the parent of the workers that check states: groups what they find.
+ *
+ * W1: the first failure for each reason is kept, however many there are.
+ */
 #include "pm/pm_search.h"
 
 #include <inttypes.h>
@@ -33,13 +37,13 @@ void pm_found_release(struct pm_found *f)
 
 bool pm_found_add(struct pm_found *found, const struct pm_run *r, struct pm_failure *f)
 {
-	/* A reason that first shows after thousands of failures for others is a finding, too. */
 	bool first = pm_reasons_add(&found->reasons, r, f);
 
 	if (first || found->failures.n < FAILURES_MAX) {
 		vec_push(&found->failures, *f);
 		*f = (struct pm_failure){ 0 };
 	} else {
+		assert(!first); /* W1 */
 		pm_failure_release(f);
 		found->dropped++;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_search.h - every crash state of a run is put in place and looked at. Of a check, what fails is
- * told, and failures that lose the same stores are one finding. Of a dump, everything is told:
- * which states each operation may leave is judged (check/semantic.h) when all are known.
+ * pm_search.h - every crash state of a run is put in place and looked at. With a check, failures
+ * are told, and those that lose the same stores are one finding. With a dump, everything is told:
+ * the states that each operation may leave are judged (check/semantic.h) when all are known.
  */
 #ifndef PM_PM_SEARCH_H
 #define PM_PM_SEARCH_H
@@ -30,7 +30,7 @@ struct pm_search_opts {
 	uint64_t until_ns; /* by util_now_ns(); 0: no limit */
 	const volatile sig_atomic_t *stop;
 	void (*progress)(void *ctx, uint64_t checked, uint64_t failing);
-	/* Of a check, the first failure for each reason, as it comes; may be NULL. */
+	/* Takes the first failure of a check for each reason, as it comes; may be NULL. */
 	void (*failed)(void *ctx, const struct pm_failure *f);
 	void *ctx;
 };
@@ -43,7 +43,7 @@ struct pm_failure {
 	enum check_end end;
 	int exit_code, signal;
 	enum semantic_cause cause; /* if it fails */
-	uint64_t prefix;	   /* of logic: "1.PREFIX" is the same state, without a loss */
+	uint64_t prefix;	   /* for logic: "1.PREFIX" is the same state, without a loss */
 	/* Lost parts, and events that survived; the first PM_LIST_MAX of them are listed. */
 	uint64_t n_lost, n_survived;
 	struct crash_part *lost;
@@ -72,7 +72,7 @@ struct pm_found {
 	double media_left_out;
 	bool stopped;
 	char error[512];	     /* the first one */
-	struct pm_failures failures; /* of a check, some thousands, and the first for each reason */
+	struct pm_failures failures; /* a check's, some thousands, and the first for each reason */
 	struct pm_reasons reasons;   /* of the failures; empty for a dump */
 	uint64_t dropped;	     /* failures that were too many */
 };
@@ -95,7 +95,7 @@ void pm_failure_release(struct pm_failure *f);
 /* Failures that lose the same become one case each; to be released one by one. */
 void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out);
 
-/* The same for a dump: one for each state that an operation must not leave. */
+/* Makes the cases of a dump: one for each state that an operation must not leave. */
 void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out,
 		    uint64_t *failing);
 
@@ -103,7 +103,7 @@ void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct 
 struct pm_key pm_failure_key(const struct pm_run *r, const struct pm_failure *f);
 /* The first reason that explains what fails with a key; all->n: none does. */
 size_t pm_reasons_find(const struct pm_reasons *all, const struct pm_key *k);
-/* Whether no failure before had this reason. Of more than some thousands, none is new. */
+/* Whether no failure before had this reason. After some thousands, none is new. */
 bool pm_reasons_add(struct pm_reasons *all, const struct pm_run *r, const struct pm_failure *f);
 void pm_reasons_release(struct pm_reasons *all);
 /* One failure as a case of its own, to be released. */

@@ -190,7 +190,7 @@ static int on_told(void *ctx, unsigned share, const void *data, size_t len)
 	return 0;
 }
 
-/* Of a state that was not traced all is varied: nothing is left out for it. */
+/* All is varied at a state that was not traced: nothing is left out there. */
 static void on_lost(void *ctx, unsigned share, bool whole, const char *words)
 {
 	struct reads_search *x = ctx;

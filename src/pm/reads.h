@@ -15,7 +15,7 @@
 
 struct pm_reads_count {
 	uint64_t traced; /* crash states that were looked at */
-	uint64_t whole;	 /* of which everything was read */
+	uint64_t whole;	 /* points at which everything was read */
 	uint64_t lost;	 /* given up, as their tracer died or hung; all of their lines are varied */
 	char error[512]; /* why, the first time */
 };

@@ -16,7 +16,7 @@
 struct pm_recovery_opts {
 	struct pm_run *run; /* gets the new ones: run->nested */
 	const struct tracer *tracer;
-	uint64_t count;			     /* of recoveries */
+	uint64_t count;			     /* recoveries */
 	const struct pm_search_opts *search; /* for each; but for the run */
 };
 

@@ -15,7 +15,7 @@
 #include "base/pool.h"
 
 enum {
-	SHARES_TRIES = 3,    /* of a step */
+	SHARES_TRIES = 3,    /* tries of a step */
 	SHARES_LOST_MAX = 3, /* steps given up in a row, without one done; then so is the share */
 	SHARES_SLACK_MS = 30000, /* how long a worker may be silent beyond the time of commands */
 };

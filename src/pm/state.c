@@ -99,7 +99,7 @@ struct state_shrinking {
 	const struct pm_run *run;
 	struct pm_case *c;
 	struct pm_state now; /* the smallest that shows */
-	struct pm_shrunk *out;
+	struct case_shrunk *out;
 };
 
 static int shows_at(struct state_shrinking *x, const char *id, bool *shown, struct err *err)
@@ -169,14 +169,14 @@ static void describe(struct state_shrinking *x)
 	x->c->title = title;
 }
 
-int pm_shrink(const struct pm_run *r, struct pm_case *c, uint64_t max_tries, struct pm_shrunk *out,
-	      struct err *err)
+int pm_shrink(const struct pm_run *r, struct pm_case *c, uint64_t max_tries,
+	      struct case_shrunk *out, struct err *err)
 {
 	struct state_shrinking x = { .run = r, .c = c, .out = out };
 	struct in_flight flight = { 0 };
 	bool shown = false;
 
-	*out = (struct pm_shrunk){ 0 };
+	*out = (struct case_shrunk){ 0 };
 	int rc = pm_state_load(r, c->state, &x.now, err);
 	if (rc)
 		return rc;

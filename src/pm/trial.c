@@ -61,7 +61,7 @@ static int check(void *subject, struct err *err)
 	return run_command(t, t->check.command, err);
 }
 
-/* The file stays as it is until the next state is put there. */
+/* The file stays as it is until the next state is put there, which makes all of it new (T1). */
 static const struct subject_ops file_subject = { .put = put, .recover = recover, .check = check };
 
 /* ---- what the commands change ---- */

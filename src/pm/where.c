@@ -31,7 +31,7 @@ static uint64_t frame_at(const struct event *ev, uint64_t i)
 	return frame;
 }
 
-/* Each address once. Of a caller, that of the call: what it returns to may be another line. */
+/* Each address once. For a caller that of the call, as the return may be on another line. */
 static void collect(const struct trace *t, struct pcs *out)
 {
 	size_t kept = 0;

@@ -31,7 +31,7 @@ struct pm_message {
 	bool failure, changed, error; /* set if there is one */
 	size_t id_len, said_len;
 	struct hash128 change;
-	/* Of a failure. */
+	/* The facts of a failure. */
 	uint64_t point, n_lost, n_survived;
 	enum crash_layer layer;
 	enum semantic_cause cause;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * disk.c - the part of a recording disk that does not depend on how its requests are seen.
+ * disk.c - the part of a recording disk that all recorders share.
  *
- * The content is a memfd, mapped here and served through a loop device. Swapping it is a copy of
- * the pages that differ, while nothing has the device open: the last close of a block device drops
- * its cache, and whatever else might have been reading (a prober that was woken by mkfs) is shut
- * out by flushing the cache once more.
+ * The content is a memfd, mapped here and served through a loop device. To swap it is to copy the
+ * pages that differ, while no process has the device open: the last close of a block device drops
+ * its cache, and the cache is flushed once more in case another process was reading (a prober that
+ * was woken by mkfs).
  *
- * B1: `image` is the content except where `changed` and `unknown` say that it may be behind; where
- *     it is loaded, or has caught up, they say nothing.
- * B2: a trace leaves disk_stop() only if replaying it on the image that was there at disk_start()
- *     gives the content, compared byte for byte wherever the trace says something was written; of
- *     every n-th trace, if disk_check_every() said so.
+ * B1: `image` is the content except where `changed` and `unknown` say that it may be behind; both
+ *     are empty after a load, or after the image was updated.
+ * B2: disk_stop() gives out a trace only if replaying it on the image of disk_start() gives the
+ *     content, compared byte for byte wherever the trace has writes; only every n-th trace is
+ *     compared if disk_check_every() said so.
  */
 #include "record/disk_impl.h"
 
@@ -178,8 +178,8 @@ void disk_unknown(struct disk *d)
 }
 
 /*
- * The next stretch of [*at, end) that is not a hole: true, and [*at, *stop). Holes are not touched,
- * for reading one through the mapping would allocate its memory.
+ * Gives the next range [*at, *stop) of [*at, end) that is not a hole; false if there is none. Holes
+ * are not read, because a read through the mapping would allocate memory.
  */
 static bool next_data(const struct disk *d, uint64_t *at, uint64_t end, uint64_t *stop)
 {
@@ -198,7 +198,7 @@ static void read_back(struct disk *d, uint64_t addr, uint64_t len)
 {
 	uint64_t at = addr, end = addr + len, stop;
 
-	assert(image_range_ok(&d->image, addr, len)); /* B1: disk_changed() took no other */
+	assert(image_range_ok(&d->image, addr, len)); /* B1: disk_changed() refuses others */
 	for (; next_data(d, &at, end, &stop); at = stop) {
 		assert(addr <= at && at < stop && stop <= end);
 		image_zero(&d->image, addr, at - addr);
@@ -228,7 +228,7 @@ void disk_find_changes(struct disk *d)
 	}
 }
 
-/* Makes the image what the device holds. */
+/* Updates the image to the content of the device. */
 static void catch_up(struct disk *d)
 {
 	if (d->unknown)
@@ -240,14 +240,14 @@ static void catch_up(struct disk *d)
 	d->unknown = false;
 }
 
-/* B1, after a load: of the page that was put there last. No process has the device open. */
+/* Asserts B1 after a load, for the page that was loaded last. No process has the device open. */
 static void check_loaded(const struct disk *d, uint64_t pages_before)
 {
 	unsigned char page[IMAGE_PAGE];
 	uint64_t at = d->page_loaded * IMAGE_PAGE;
 
 	assert(!d->changed.n && !d->unknown && d->image.size == d->size); /* B1 */
-	/* Persistent memory is the guest's as well, which may do with it what it likes. */
+	/* The guest shares persistent memory, and may change it at any time. */
 	if (d->pages_loaded == pages_before || d->ops->kind == DISK_PM)
 		return;
 	size_t n = min(d->size - at, (uint64_t)IMAGE_PAGE);
@@ -274,7 +274,7 @@ const struct image *disk_image(struct disk *d)
 	return &d->image;
 }
 
-/* The next piece of [*from, to) that is not all zeros, read into `page`; 0: there is none. */
+/* Reads the next piece of [*from, to) that is not all zeros; returns its size, or 0. */
 static size_t next_written(const struct image *img, uint64_t *from, uint64_t to,
 			   unsigned char page[IMAGE_PAGE])
 {
@@ -289,7 +289,7 @@ static size_t next_written(const struct image *img, uint64_t *from, uint64_t to,
 	return 0;
 }
 
-/* A hole stays one where `img` is zero: filling it would cost memory. */
+/* Writes into a hole; where `img` is zero it stays a hole, to save memory. */
 static void write_into_hole(struct disk *d, const struct image *img, uint64_t from, uint64_t to)
 {
 	unsigned char page[IMAGE_PAGE];
@@ -299,8 +299,8 @@ static void write_into_hole(struct disk *d, const struct image *img, uint64_t fr
 }
 
 /*
- * Puts `img` wherever the image may be behind. The old content is not read: after a recovery that
- * only was looked at, it is not asked for.
+ * Writes `img` wherever the image may be behind. The old content is not read, as no caller needs it
+ * after a recovery.
  */
 static void write_over(struct disk *d, const struct image *img)
 {
@@ -317,7 +317,7 @@ static void write_over(struct disk *d, const struct image *img)
 	vec_clear(&d->changed);
 }
 
-/* A mounted device refuses; so does one that another process looks at for a moment. */
+/* Opens the device with O_EXCL: fails if it is mounted, or another process has it open so. */
 static int open_exclusive(const char *path)
 {
 	const struct timespec nap = { .tv_nsec = 5000000 };
@@ -331,7 +331,7 @@ static int open_exclusive(const char *path)
 	}
 }
 
-/* Shuts out other users of the device, and drops what the kernel has read of it before. */
+/* Claims the device, and drops the kernel's cache of it. */
 static int claim_device(struct disk *d, int *dev, struct err *err)
 {
 	int r = fault_point("disk.load");
@@ -425,7 +425,7 @@ int disk_mark(struct disk *d, const struct event *ev, struct err *err)
 	return r;
 }
 
-/* Whether the image is zero in a range, as the device is that has no memory there. */
+/* True if the image is zero in a range, in which the device has a hole. */
 static bool hole_in_image(const struct disk *d, uint64_t from, uint64_t to)
 {
 	unsigned char page[IMAGE_PAGE];
@@ -433,7 +433,7 @@ static bool hole_in_image(const struct disk *d, uint64_t from, uint64_t to)
 	return !next_written(&d->image, &from, to, page);
 }
 
-/* Where the image, to which the trace has been applied, is not what the device holds. */
+/* Compares the image, to which the trace was applied, with the content of the device. */
 static int compare(struct disk *d, uint64_t addr, uint64_t len, struct err *err)
 {
 	unsigned char page[IMAGE_PAGE];
@@ -484,7 +484,7 @@ static int replay(struct disk *d, struct trace *t, struct err *err)
 	patch_finish(&patch);
 	if (r)
 		return err_set(err, r, "cannot compare the record of %s with it: %m", d->loop.path);
-	/* A store that was missed is nowhere in the trace. */
+	/* The trace does not tell where a missed store was, so all is compared. */
 	if (d->ops->kind == DISK_PM)
 		return compare(d, 0, d->size, err);
 	for (size_t i = 0; i < t->events.n && !r; i++) {
@@ -587,7 +587,7 @@ static int clear_if_orphan(void *ctx, unsigned number, const char *file)
 		return 0;
 	r = loop_clear_orphan(number);
 	if (r == -ENXIO || r == -ENOENT)
-		return 0; /* another one clears at the same time */
+		return 0; /* another process clears at the same time */
 	if (!r)
 		(*removed)++;
 	return r;

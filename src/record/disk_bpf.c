@@ -2,30 +2,30 @@
 /*
  * disk_bpf.c - the recorder that watches the block layer's tracepoints.
  *
- * One BPF object, attached once, serves all disks of the process: bpf/record.bpf.c puts what it
- * sees into one ring buffer, and draining it gives each disk what is its own. The hub, which owns
- * the object, lives from the first disk to the last.
+ * One BPF object, attached once, serves all disks of the process: bpf/record.bpf.c puts its records
+ * into one ring buffer, and draining that gives each disk its records. The hub, which owns the
+ * object, lives from the first disk to the last.
  *
- * H1: a record belongs to the disk of its slot; a slot gets a new disk only when the ring holds
- *     nothing of the old one.
+ * H1: a record belongs to the disk of its slot; a slot gets a new disk only when the ring has no
+ *     record of the old one.
  * H2: an event is appended when its REC_QUEUE is drained; the data, which may come later, is put
- *     into memory that the trace already owns. Draining until the ring is empty therefore puts
- *     everything submitted before it in front of what is appended next.
+ *     into memory that the trace already owns. So after the ring was drained, all requests
+ *     submitted before stand in front of the next event.
  * H3: a bio in flight has an entry in `flights`; the parts of a split bio have entries with the
- *     same serial number. The request is complete when the last of them is.
- * H4: nothing is recorded until the hub has seen its own pattern come back byte for byte.
+ *     same serial number. The request is complete when all its parts are.
+ * H4: recording begins only after the hub has read back its own pattern byte for byte.
  *
- * A write with PREFLUSH (or FUA, where the device has none) becomes flush, write and flush below
- * the bio: the block layer reports the end of the middle step, with the bytes it wrote, and then
- * the end of the whole, with none. Only the second one counts.
+ * A write with PREFLUSH (or FUA, if the device has none) becomes flush, write and flush below the
+ * bio: the block layer reports the end of the middle step, with the bytes it wrote, and then the
+ * end of the whole, with none. Only the second one counts.
  *
  * A kernel may keep programs from running in certain contexts (a completion that happens to
- * interrupt a protected process), so a completion can be missed without a trace. H3 shows it: the
- * entry stays. When the bio is queued again, or nothing has moved for a while and the device has no
- * user or has nothing in flight, as the kernel itself counts, the bio is taken for ended. A read
- * that ended unseen does no harm; for a write or flush it would be unknown what a later flush
- * covered, so it makes the trace one that is not whole. A beginning that was missed shows by its
- * end, or, if that was missed as well, by the kernel's own count of programs it did not run.
+ * interrupt a protected process), so a completion can be missed silently. By H3 its entry then
+ * stays. When the bio is queued again, or when no record has come for a while and the device has no
+ * user or, by the kernel's count, nothing in flight, the bio counts as ended. For a read that is
+ * enough; after a write or flush it would be unknown what a later flush covered, so the trace is
+ * not whole. A missed beginning shows by its end, or, if the end was missed as well, by the
+ * kernel's count of programs that it did not run.
  *
  * One mutex guards the hub and the disks' recording state, as draining for one disk may append to
  * the trace of another one.
@@ -52,9 +52,9 @@
 #include "record/disk_impl.h"
 
 enum {
-	STOP_TIMEOUT_MS = 30000, /* for requests that really take so long */
-	QUIET_MS = 100,		 /* without a record: the device is asked whether all has ended */
-	IDLE_TIMES = 2,		 /* the device has to say so that often before it is believed */
+	STOP_TIMEOUT_MS = 30000, /* for requests that take so long */
+	QUIET_MS = 100,		 /* without a record: then ask whether the device is idle */
+	IDLE_TIMES = 2,		 /* so many answers in a row count as idle */
 	PAUSE_US = 200,
 };
 enum { CALIBRATE_BYTES = 3 * 4096, PAGE_BYTES = 4096 };
@@ -66,10 +66,10 @@ struct flight {
 	uint64_t bio;
 	uint64_t serial;
 	enum event_kind kind;
-	uint64_t event;	     /* its number in the trace, if there is one */
-	unsigned char *data; /* where its bytes go; NULL: nowhere */
+	uint64_t event;	     /* its number in the trace, if any */
+	unsigned char *data; /* memory for its bytes; NULL: none */
 	uint64_t len, got;
-	bool two_ends; /* the end that counts is the one without bytes */
+	bool two_ends; /* only the end without bytes counts */
 	int result;
 };
 
@@ -78,18 +78,18 @@ struct bpf_disk {
 	unsigned slot;
 	bool has_slot;
 	uint64_t serial;
-	uint64_t lost; /* of the slot's counter, what has been reported */
+	uint64_t lost; /* the slot's counter, as last reported */
 	uint64_t full;
 	uint64_t not_run; /* the kernel's count when recording began */
 	struct vec_of(struct flight) flights;
 };
 
-/* Mapped twice, it counts twice in the memory of a process. */
+/* The ring is mapped twice, and counts twice in the memory of a process. */
 enum { RING_BYTES = 16 << 20, RING_BYTES_MAX = 256 << 20 };
 
 static struct hub {
 	pthread_mutex_t lock;
-	pid_t pid; /* the process that made it: a child must not drain its parent's ring */
+	pid_t pid; /* its maker: a child must not drain its parent's ring */
 	unsigned users;
 	uint32_t ring_bytes;
 	struct bpf_object *object;
@@ -99,8 +99,8 @@ static struct hub {
 	struct rec_slot *slots;
 	struct bpf_disk *disks[RECORD_SLOTS];
 	bool calibrated;
-	bool full;     /* something did not fit into the ring */
-	unsigned miss; /* ends of writes to come that are not seen, for tests */
+	bool full;     /* a record did not fit into the ring */
+	unsigned miss; /* for tests: so many ends of writes are not seen */
 	uint64_t scale, shift;
 } hub = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -129,7 +129,7 @@ bool disk_bpf_grow_ring(void)
 
 static struct flight *find_flight(struct bpf_disk *d, uint64_t bio)
 {
-	/* The newest first: data follows its request closely. */
+	/* The newest comes first: data follows its request closely. */
 	for (size_t i = d->flights.n; i-- > 0;)
 		if (d->flights.v[i].bio == bio)
 			return &d->flights.v[i];
@@ -166,6 +166,7 @@ static void end_flight(struct bpf_disk *d, size_t i)
 	struct flight done = d->flights.v[i];
 	bool last = true;
 
+	assert(done.serial < d->serial); /* H3 */
 	d->flights.v[i] = vec_last(&d->flights);
 	d->flights.n--;
 	for (i = 0; i < d->flights.n; i++) {
@@ -179,7 +180,7 @@ static void end_flight(struct bpf_disk *d, size_t i)
 		trace_complete(d->base.trace, done.event, done.result);
 }
 
-/* Its end was not seen, but it must be over. */
+/* Ends a flight whose end was not seen, but which must be over. */
 static void end_unseen(struct bpf_disk *d, size_t i)
 {
 	if (d->flights.v[i].kind != EV_READ)
@@ -209,7 +210,7 @@ static void on_queue(struct bpf_disk *d, const struct rec *r)
 		disk_changed(&d->base, ev.addr, ev.len);
 	if (t && (kind == EV_KIND_END || !image_range_ok(&d->base.image, ev.addr, ev.len) ||
 		  (event_has_data(kind) && ev.len > EVENT_DATA_MAX))) {
-		/* The trace cannot hold it: as good as lost. */
+		/* The trace cannot hold the request, which counts as lost. */
 		disk_unknown(&d->base);
 		count_lost(d);
 	} else if (t) {
@@ -235,7 +236,8 @@ static void on_data(struct bpf_disk *d, const struct rec *r, size_t room)
 
 	if (!f || !f->data)
 		return;
-	assert(r->len <= room && r->addr <= f->len && r->len <= f->len - r->addr);
+	assert(r->len <= room && r->addr <= f->len && r->len <= f->len - r->addr); /* H2 */
+	assert(d->base.trace && f->event < d->base.trace->events.n);		   /* H2 */
 	memcpy(f->data + r->addr, r + 1, r->len);
 	f->got += r->len;
 }
@@ -247,7 +249,7 @@ static void on_split(struct bpf_disk *d, const struct rec *r)
 	if (!whole)
 		return;
 
-	/* The data is all with the whole, as it was queued. */
+	/* The whole bio has all the data, since it was queued. */
 	struct flight part = *whole;
 
 	part.bio = r->bio;
@@ -265,7 +267,7 @@ static void on_done(struct bpf_disk *d, const struct rec *r)
 		return;
 	}
 	if (!f) {
-		/* Reads are not watched all the time; of anything else the beginning was missed. */
+		/* Reads are not watched all the time; for others, the beginning was missed. */
 		if (d->base.trace && r->op != BIO_OP_READ)
 			count_lost(d);
 		return;
@@ -289,6 +291,7 @@ static int on_record(void *ctx, void *data, size_t size)
 	d = hub.disks[r->slot];
 	if (!d)
 		return 0;
+	assert(d->has_slot && d->slot == r->slot); /* H1 */
 	if (r->kind == REC_QUEUE)
 		on_queue(d, r);
 	else if (r->kind == REC_DATA)
@@ -300,7 +303,7 @@ static int on_record(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-/* Until there is nothing more. The lock is held. */
+/* Drains the ring until it is empty. The lock is held. */
 static int hub_drain(struct err *err)
 {
 	int n;
@@ -332,7 +335,8 @@ static size_t slots_bytes(void)
 
 static void hub_unload(void)
 {
-	/* In a child of the owner the object is only a copy: closing it leaves the owner's alone.
+	/* In a child of the owner the object is only a copy: closing it does not affect the
+	 * owner's.
 	 */
 	ring_buffer__free(hub.ring);
 	for (size_t i = 0; i < ARRAY_SIZE(hub.links); i++)
@@ -436,7 +440,7 @@ static void watch(struct bpf_disk *d, uint32_t what)
 
 static int take_slot(struct bpf_disk *d, struct err *err)
 {
-	/* The kernel's own encoding of a device number, not that of stat(2). */
+	/* The kernel's internal encoding of a device number, not that of stat(2). */
 	uint32_t key = (major(d->base.loop.dev) << 20) | minor(d->base.loop.dev), value;
 	unsigned i = 0;
 
@@ -463,6 +467,7 @@ static void give_slot(struct bpf_disk *d)
 	watch(d, WATCH_OFF);
 	bpf_map_delete_elem(hub.devices, &key);
 	hub_drain(NULL);
+	assert(hub.disks[d->slot] == d); /* H1 */
 	hub.disks[d->slot] = NULL;
 	d->has_slot = false;
 }
@@ -533,7 +538,7 @@ static int calibrate(struct bpf_disk *d, struct err *err)
 	trace_init(&t);
 	r = sample(d, pattern, len, err);
 	if (!r) {
-		/* Other bytes than those that may still lie around from the first time. */
+		/* Other bytes than those of the first try, which may still be in memory. */
 		for (size_t i = 0; i < len; i++)
 			pattern[i] = (unsigned char)~pattern[i];
 		d->base.trace = &t;
@@ -657,7 +662,7 @@ static int bpf_settle(struct disk *base, struct err *err)
 	return r;
 }
 
-/* How often the kernel did not run one of the programs, for it was running already on that CPU. */
+/* The number of times that the kernel did not run a program, as it ran already on that CPU. */
 static uint64_t times_not_run(void)
 {
 	struct bpf_program *program;
@@ -691,7 +696,7 @@ static int bpf_drain(struct disk *base, struct err *err)
 	return hub_drain(err);
 }
 
-/* Whether another user, a mounted file system for one, has the device for himself. */
+/* True if another user, such as a mounted file system, has the device exclusively. */
 static bool in_use(const struct bpf_disk *d)
 {
 	auto_fd dev = open(d->base.loop.path, O_RDONLY | O_EXCL | O_CLOEXEC);
@@ -700,8 +705,8 @@ static bool in_use(const struct bpf_disk *d)
 }
 
 /*
- * Whether nothing is on its way to the device, as the kernel counts. Requests that are queued and
- * not yet on their way do not count, so one answer alone says little.
+ * True if the kernel counts no request in flight to the device. Requests that are queued but not
+ * issued do not count, so one answer alone is not enough.
  */
 static bool is_idle(const struct bpf_disk *d)
 {
@@ -760,7 +765,8 @@ static int bpf_stop(struct disk *base, struct err *err)
 		r = wait_for_flights(d, err); /* requests queued in between */
 	if (base->trace && times_not_run() != d->not_run)
 		count_lost(d);
-	if (was_lost(d)) {
+	/* A request that is still in flight would write into a trace that goes. */
+	if (was_lost(d) || r) {
 		vec_clear(&d->flights);
 		disk_unknown(base);
 		if (!r && base->trace)

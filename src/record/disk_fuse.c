@@ -2,10 +2,10 @@
 /*
  * disk_fuse.c - the recorder that serves the file behind a loop device.
  *
- * For where BPF does not work. Less reaches a file than reached the device: requests come merged or
- * cut to what FUSE carries, FUA has become a write and a flush of everything, and nothing says what
- * is metadata. The loop driver sends one request after the other, so a request has ended before the
- * next begins, and each completion stands right behind its request.
+ * This recorder is for machines on which BPF does not work. A file sees less than a device:
+ * requests are merged or cut to the size of FUSE requests, FUA has become a write and a flush of
+ * everything, and metadata is not marked. The loop driver sends one request after the other, so a
+ * request has ended before the next begins, and each completion stands right behind its request.
  */
 #include "record/disk_fuse.h"
 
@@ -24,7 +24,7 @@ struct fuse_disk {
 	struct disk base;
 	struct disk_log *log;
 	struct disk_server server;
-	uint64_t lost; /* of the log's counter, what has been reported */
+	uint64_t lost; /* the log's counter, as last reported */
 };
 
 static struct fuse_disk *disk_of(struct disk *base)
@@ -36,7 +36,7 @@ static void fuse_close(struct disk *base)
 {
 	struct fuse_disk *d = disk_of(base);
 
-	/* The device first: it must not lose its file while it still writes. */
+	/* The device is closed first: it must not lose its file while it still writes. */
 	loop_detach(&base->loop);
 	if (d->log)
 		atomic_store(&d->log->loop, 0);
@@ -109,7 +109,7 @@ static int fuse_probe(struct err *err)
 	return r;
 }
 
-/* Takes in what is in the log: into the trace, if there is one, or as changes. */
+/* Reads the log: into the trace, if there is one, or as changes. */
 static int fuse_drain(struct disk *base, struct err *err)
 {
 	struct fuse_disk *d = disk_of(base);
@@ -123,7 +123,7 @@ static int fuse_drain(struct disk *base, struct err *err)
 			if (event_modifies(r->kind))
 				disk_changed(base, r->addr, r->len);
 		} else if (r->kind == EV_WRITE && r->data_len != r->len) {
-			/* The write was being served when recording began. */
+			/* The server was performing the write when recording began. */
 			atomic_fetch_add(&d->log->lost, 1);
 		} else {
 			if (r->kind == EV_WRITE)

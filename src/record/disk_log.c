@@ -25,7 +25,7 @@ static uint64_t whole_size(const struct disk_log_record *r)
 	return sizeof(*r) + ((r->data_len + 7) & ~(uint64_t)7);
 }
 
-/* A record lies in one piece: the space before the end of the ring is skipped if too short. */
+/* Puts a record in one piece: the space before the end of the ring is skipped if too short. */
 void disk_log_put(struct disk_log *l, const struct disk_log_record *r, const void *data)
 {
 	uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed);
@@ -38,7 +38,7 @@ void disk_log_put(struct disk_log *l, const struct disk_log_record *r, const voi
 		atomic_fetch_add(&l->lost, 1);
 		return;
 	}
-	/* Positions are multiples of 8, so there is always room for a kind of 0. */
+	/* Positions are multiples of 8, so there is always room for a kind 0. */
 	if (skip)
 		memset(l->ring + (head & MASK), 0, sizeof(uint64_t));
 	head += skip;

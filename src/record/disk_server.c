@@ -2,21 +2,21 @@
 /*
  * disk_server.c - a FUSE file system of one file, the content of a disk, that logs each request.
  *
- * The file stands in the path of the kernel's own I/O, and two ways to hang a machine lie there.
- * A server that is killed must not be waited for by its own exit: it never opens its own file, and
+ * The file is in the path of the kernel's own I/O, and there are two ways to hang the machine. A
+ * killed server's exit must not wait for the server: so the server never opens its own file, and
  * the file takes no flush on close (noflush). A server that waits for memory, which the kernel
- * wants to get by writing to our disk, would wait for itself: it declares itself an I/O helper
- * (PR_SET_IO_FLUSHER), so that its allocations never start I/O, and what it has touched stays in
- * memory. Should it hang all the same, the keeper aborts the connection.
+ * frees by writing to our disk, would wait for itself: so the server declares itself an I/O helper
+ * (PR_SET_IO_FLUSHER), its allocations never start I/O, and its memory is locked. If the server
+ * hangs all the same, the keeper aborts the connection.
  *
  *	owner ── control pipe ──► keeper ── parent of ──► server ── /dev/fuse
  *
  * The keeper is a process of its own because the owner may be stuck in a system call on the very
- * disk, or dead. The keeper ends when the control pipe does: sees to it that the loop device is
- * detached, aborts the connection and ends the server.
+ * disk, or dead. When the control pipe closes, the keeper makes sure that the loop device is
+ * detached, aborts the connection, ends the server, and exits.
  *
- * Requests are served one after the other, by one thread: the loop driver sends them so, and their
- * order is then beyond doubt.
+ * One thread serves requests one after the other: the loop driver sends them so, and their order is
+ * then certain.
  */
 #define FUSE_USE_VERSION 35
 
@@ -48,7 +48,8 @@
 enum { FILE_INODE = 2, HANG_MS = 10000, LOOK_MS = 250, START_MS = 10000, DETACH_MS = 20 };
 
 /*
- * In the server's and the keeper's own mount namespaces, no other process sees what is put there.
+ * The mounts are in the server's and the keeper's own mount namespaces, which no other process
+ * sees.
  */
 #define MOUNT_POINT SPACE_DIR
 #define CONTROL_FS  "/sys/fs/fuse/connections"
@@ -60,7 +61,7 @@ struct server {
 	uint64_t size;
 	const char *name;
 	struct disk_log *log;
-	unsigned char *buf; /* of the largest read */
+	unsigned char *buf; /* room for the largest read */
 	size_t buf_size;
 };
 
@@ -104,7 +105,7 @@ static struct stat attributes(struct server *s, fuse_ino_t ino)
 static void on_init(void *data, struct fuse_conn_info *conn)
 {
 	(void)data;
-	/* Without splicing, data is in plain memory when it arrives. */
+	/* Without splicing, data arrives in plain memory. */
 	conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
 				  FUSE_CAP_SPLICE_MOVE | FUSE_CAP_WRITEBACK_CACHE);
 }
@@ -204,7 +205,7 @@ static void on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 	fuse_reply_err(req, 0);
 }
 
-/* How the loop driver discards and zeroes. Both leave zeros. */
+/* Performs the loop driver's discards and write-zeroes, which both leave zeros. */
 static void on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
 			 struct fuse_file_info *fi)
 {
@@ -253,7 +254,7 @@ static void no_log(enum fuse_log_level level, const char *fmt, va_list ap)
 
 /* ---- the processes ---- */
 
-/* Nothing of the owner's may be held open by a process that outlives it. */
+/* Closes all other descriptors: a process that outlives the owner must not keep its files open. */
 static void close_others(int keep_a, int keep_b)
 {
 	int low = min(keep_a, keep_b), high = max(keep_a, keep_b);
@@ -283,7 +284,7 @@ static int serve(struct server *s)
 		return -ENOMEM;
 	if (fuse_session_mount(se, MOUNT_POINT))
 		return -ENODEV;
-	memset(s->log->ring, 0, sizeof(s->log->ring)); /* have it now, not in the path of a write */
+	memset(s->log->ring, 0, sizeof(s->log->ring)); /* allocate now, not during a write */
 	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 	mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 	atomic_store(&s->log->server, getpid());
@@ -301,7 +302,7 @@ static void write_abort(unsigned connection)
 		return; /* the device is gone already */
 }
 
-/* Requests that the kernel has for the server and that are not answered. */
+/* The number of unanswered requests that the kernel has for the server. */
 static unsigned waiting(unsigned connection)
 {
 	char path[64], text[32];
@@ -334,8 +335,8 @@ static bool hangs(struct disk_log *log, struct quiet *p)
 }
 
 /*
- * A dead owner's mounts go with its namespace, and that still writes: the device is told to go with
- * its last user, and the server works until it has.
+ * The kernel unmounts a dead owner's mounts with its namespace, which still writes: so the device
+ * is detached with its last user, and the server works until then.
  */
 static void wait_for_detach(unsigned number)
 {
@@ -343,12 +344,12 @@ static void wait_for_detach(unsigned number)
 
 	snprintf(path, sizeof(path), "/sys/block/loop%u/loop/backing_file", number);
 	for (unsigned ms = 0; ms < HANG_MS && !access(path, F_OK); ms += DETACH_MS) {
-		loop_clear_orphan(number); /* refused while the owner is on its way out */
+		loop_clear_orphan(number); /* fails while the owner is still exiting */
 		util_sleep_ms(DETACH_MS);
 	}
 }
 
-/* Waits for the end of the owner, of the server, or of patience; then leaves nothing behind. */
+/* Waits for the end of the owner or the server, or for a hang; then clears up. */
 static void keep(int control, pid_t server, struct disk_log *log)
 {
 	struct pollfd p = { .fd = control };
@@ -396,14 +397,14 @@ static void run_keeper(int memfd, uint64_t size, const char *name, struct disk_l
 	pid_t server;
 
 	/*
-	 * Not part of the owner's group: a signal that ends the group must not end the process that
-	 * tidies up after it.
+	 * The keeper leaves the owner's group: a signal that ends the group must not end the
+	 * keeper.
 	 */
 	setpgid(0, 0);
 	signal(SIGPIPE, SIG_IGN);
 	close_others(memfd, control);
 	if (!space_enter(NULL)) {
-		/* Mounts of our owner would stay busy here when it unmounts them. */
+		/* Mounts of the owner would stay busy here when the owner unmounts them. */
 		umount2(MOUNT_POINT, MNT_DETACH);
 		mount("fusectl", CONTROL_FS, "fusectl", 0, NULL);
 	}
@@ -435,7 +436,7 @@ static int wait_for_server(struct disk_server *s, struct disk_log *log, const ch
 	s->path = xasprintf("/proc/%d/root" MOUNT_POINT "/%s", pid, name);
 	if (stat(s->path, &st) < 0)
 		return err_set(err, -errno, "cannot see the disk file %s: %m", s->path);
-	/* A FUSE connection is known by the minor number of its file system's device. */
+	/* The number of a FUSE connection is the minor number of its file system's device. */
 	atomic_store(&log->connection, minor(st.st_dev));
 	return 0;
 }

@@ -8,17 +8,17 @@
 
 struct disk_server {
 	pid_t keeper;
-	int control; /* open as long as the disk is: its end is the keeper's signal to tidy up */
+	int control; /* open while the disk is; when it closes, the keeper clears up */
 	char *path;  /* the file, as any process of root can open it */
 };
 
 /*
- * Starts the processes; the file has `size` bytes, which are those of `memfd`, and is called
- * `name`. When it returns, the file can be opened.
+ * Starts the processes; the file, called `name`, has the `size` bytes of `memfd`, and can be opened
+ * when the call returns.
  */
 int disk_server_start(int memfd, uint64_t size, const char *name, struct disk_log *log,
 		      struct disk_server *out, struct err *err) must_check;
-/* Ends them and waits until they are gone. Users that the file still has get EIO. */
+/* Ends the processes and waits until they are gone. Remaining users of the file get EIO. */
 void disk_server_stop(struct disk_server *s);
 
 #endif

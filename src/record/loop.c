@@ -2,12 +2,12 @@
 /*
  * loop.c - a loop device for a file.
  *
- * Between asking for a free device and taking it another process may take it: LOOP_CONFIGURE does
- * all in one step, says EBUSY, and we ask again.
+ * Another process may take a free device before this one does: LOOP_CONFIGURE takes it in one step,
+ * or fails with EBUSY, and another device is asked for.
  *
  * The settings in /sys survive the detaching of a device, so each is made every time, whichever
- * process had the device before. The settings are left as they are afterwards: what loop sets up
- * anew for each file (the write cache) is right again by itself, and stable_writes is put back.
+ * process had the device before. Afterwards only stable_writes is restored: the loop driver itself
+ * resets the write cache for each file.
  */
 #include "record/loop.h"
 
@@ -80,8 +80,8 @@ static int set_up(struct loop *l, struct err *err)
 	if (r)
 		return err_set(err, r, "cannot turn off the I/O scheduler of %s: %m", l->path);
 	/*
-	 * Kernels without this file do without: data that changes in flight is found by the check
-	 * at the end of a recording.
+	 * A kernel without this file needs no setting: the check at the end of a recording finds
+	 * data that changed in flight.
 	 */
 	r = sys_write(l->number, "queue/stable_writes", "1");
 	if (r && r != -ENOENT && r != -EACCES)
@@ -93,7 +93,7 @@ static int set_up(struct loop *l, struct err *err)
 	return 0;
 }
 
-/* One try; -EBUSY: another process was faster. */
+/* Tries once to attach; -EBUSY if another process was faster. */
 static int try_attach(int control, int fd, const char *name, struct loop *l, struct err *err)
 {
 	struct loop_config config = { .fd = (unsigned)fd, .block_size = SECTOR };
@@ -164,9 +164,9 @@ int loop_attach(int fd, const char *name, struct loop *out, struct err *err)
 }
 
 /*
- * Opens the device, and tells the name it was attached as. While it is open no other process can
- * take it for another file, so that a call through the descriptor acts on the device with that
- * name.
+ * Opens the device, and gives the name with which it was attached. While it is open no other
+ * process can attach it to another file, so a call through the descriptor acts on the device with
+ * that name.
  */
 static int open_attached(unsigned number, char name[LO_NAME_SIZE])
 {
@@ -192,7 +192,7 @@ int loop_clear_orphan(unsigned number)
 		return dev;
 	if (owner_state(name, NULL) != OWNER_GONE)
 		return -ENXIO;
-	/* Takes effect when the last descriptor, which is most often ours, is closed. */
+	/* The device is detached when its last descriptor, most often this one, is closed. */
 	return ioctl(dev, LOOP_CLR_FD) < 0 ? -errno : 0;
 }
 
@@ -201,7 +201,7 @@ void loop_detach(struct loop *l)
 	char name[LO_NAME_SIZE];
 	auto_fd dev = l->path[0] ? open_attached(l->number, name) : -1;
 
-	/* If the device is ours no more, it was cleared meanwhile. */
+	/* If the device has another name, it was cleared meanwhile. */
 	if (dev >= 0 && streq(name, l->name)) {
 		sys_write(l->number, "queue/stable_writes", "0");
 		ioctl(dev, LOOP_CLR_FD);

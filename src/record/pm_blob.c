@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pm_blob.c - the plugin itself, carried along so that it need not be looked for. */
+/* pm_blob.c - holds the files of the plugin, so that they need not be installed. */
 #include "record/pm_blob.h"
 
 #include <pm_path.h>
@@ -22,7 +22,7 @@ BLOB(pm_plugin_1, PM_PLUGIN_1);
 BLOB(pm_plugin_4, PM_PLUGIN_4);
 BLOB(pm_selftest_program, PM_SELFTEST);
 
-/* Where libpmem was not there to build it, there is none. */
+/* The library is missing if libpmem was missing when this program was built. */
 #ifdef PM_PRELOAD
 BLOB(pm_preload, PM_PRELOAD);
 #else

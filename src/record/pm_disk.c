@@ -2,9 +2,9 @@
 /*
  * pm_disk.c - the operations of a recording disk on memory that a guest shares, and of its tracer.
  *
- * Operations are marked twice: in the guest, by the instruction that the tracer sees, so at their
- * exact place; and here, by disk_mark(), with the words and the result that the guest does not
- * know. At the end each of ours is put where the guest's is.
+ * Operations are marked twice: in the guest, by an instruction that the tracer sees at its exact
+ * place; and here, by disk_mark(), with the text and the result that the guest does not know. At
+ * the end each mark made here takes the place of the guest's.
  */
 #include "record/pm_disk.h"
 
@@ -22,7 +22,7 @@
 #define STREAM_LIMIT ((uint64_t)1 << 30)
 
 enum {
-	STREAM_KEEP = 64 << 20, /* bytes of its memory that are kept for the next one */
+	STREAM_KEEP = 64 << 20, /* bytes of memory that the next stream reuses */
 	PM_UNIT = 8,		/* bytes that a processor writes at once */
 };
 
@@ -33,9 +33,9 @@ struct pm_disk {
 	struct pm_disk_driver driver;
 	bool in_use;
 	int stream;
-	const unsigned char *view; /* of the stream */
+	const unsigned char *view; /* the stream, mapped */
 	struct vec_of(struct event) marks;
-	struct arena texts; /* of the marks */
+	struct arena texts; /* texts of the marks */
 };
 
 static struct pm_disk *of_disk(struct disk *base)
@@ -167,7 +167,7 @@ static int pm_mark(struct disk *base, const struct event *ev, struct err *err)
 	struct pm_disk *d = of_disk(base);
 	struct event copy = *ev;
 
-	/* Where a text stands counts, and only the guest can tell. */
+	/* The guest makes the mark of a text, as its exact place matters. */
 	if (ev->kind == EV_TEXT) {
 		auto_free char *words = xmemdupz((const char *)ev->data, ev->len);
 
@@ -191,7 +191,7 @@ struct merge {
 	size_t next_mark, next_stack;
 };
 
-/* A mark of ours, its text copied to where the trace keeps its own. */
+/* Appends a mark made here, whose text is copied into the trace. */
 static void put_mark(struct merge *m)
 {
 	struct event ev = m->d->marks.v[m->next_mark++];
@@ -205,7 +205,7 @@ static void put_mark(struct merge *m)
 	vec_push(&m->out, ev);
 }
 
-/* Puts the marks that stand between operations. */
+/* Appends the marks between operations. */
 static void put_free_marks(struct merge *m)
 {
 	while (m->next_mark < m->d->marks.n) {
@@ -260,7 +260,7 @@ static int merge_all(struct merge *m, struct err *err)
 	return 0;
 }
 
-/* Puts what we know of operations into the trace, where the guest's marks are. */
+/* Replaces the guest's marks in the trace by those made here. */
 static int merge_marks(struct pm_disk *d, struct err *err)
 {
 	struct merge m = { .d = d, .t = d->base.trace };
@@ -288,7 +288,7 @@ static int pm_claim(struct disk *base, struct err *err)
 	return 0;
 }
 
-/* Does nothing: the content was compared when the guest let go of it. */
+/* Does nothing: the content was compared when the guest unmounted it. */
 static int pm_settle(struct disk *base, struct err *err)
 {
 	(void)base;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_resume.c - gives stores that go on with an interrupted copy the stack of that copy, and moves
- * fences before it.
+ * pm_resume.c - gives stores that continue an interrupted copy the stack of that copy, and moves
+ * fences before the copy.
  */
 #include "record/pm_resume.h"
 
@@ -22,7 +22,7 @@ static bool goes_on(const struct event *a, const struct event *b)
 	       apart <= PM_COPY_SPAN;
 }
 
-/* Since a store, its CPU has done nothing to persistent memory but to wait. */
+/* True if there was no mark since a store, and no store or line flush of its CPU. */
 static bool only_waited(const struct trace *t, uint64_t from, uint32_t cpu)
 {
 	for (uint64_t i = from; i < t->events.n; i++) {
@@ -35,7 +35,7 @@ static bool only_waited(const struct trace *t, uint64_t from, uint32_t cpu)
 	return true;
 }
 
-/* The first store of the copy that `last` is the last one of, so far. */
+/* Returns the first store of the copy that ends with `last` so far. */
 static uint64_t copy_begins(const struct trace *t, uint64_t last)
 {
 	uint64_t first = last;
@@ -54,7 +54,7 @@ static uint64_t copy_begins(const struct trace *t, uint64_t last)
 	return first;
 }
 
-/* A fence comes earlier. Its stack may be told only later, and is not told then. */
+/* Moves a fence to an earlier place. The stack is dropped, as it may be known only later. */
 static void move_fence(struct pm_resume *r, uint64_t from, uint64_t to)
 {
 	struct trace *t = r->t;

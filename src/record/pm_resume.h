@@ -1,38 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_resume.h - a copy that an interrupt falls into is still one copy.
+ * pm_resume.h - makes a copy with an interrupt in the middle one copy again.
  *
- * The tracer tells no stack between an interrupt's end and the next call or return: so a store
- * without one, right behind a store with one, and made by the code around it, is by the function
- * that was interrupted. Nothing else looks like this: a function that returns or calls has a stack
- * again.
+ * The tracer knows no stack between an interrupt's end and the next call or return. So a store
+ * without a stack, right behind a store with one, and made by code near that one, belongs to the
+ * function that was interrupted. No other store looks like this: after a call or return the stack
+ * is known again.
  *
- * Fences of the interrupt come before the copy then. Such fences make durable what came before
- * them, as they did; that half of the copy is durable as well would be told of an arbitrary place,
- * and differ from run to run. A user who wants copies in parts has them torn (--torn), at every
- * place.
+ * Fences of the interrupt are moved before the copy. Such fences still make older stores durable;
+ * but that half of the copy is durable as well would be true of an arbitrary place, which differs
+ * from run to run. A user who wants parts of copies has them torn (--torn), at every place.
  *
- * U1: stores from before the copy are durable a little earlier than they were. The states that are
- *     lost by that have a part of the copy only, which just --torn tries; in the states that are
- *     added all of the copy is lost, as it could be before the interrupt.
+ * U1: stores before the copy become durable a little earlier. The states that are missing thereby
+ *     have only a part of the copy, which --torn tries; in the states that are added the whole copy
+ *     is lost, as it could be before the interrupt.
  */
 #ifndef RECORD_PM_RESUME_H
 #define RECORD_PM_RESUME_H
 
 #include "core/trace.h"
 
-enum { PM_RESUME_CPUS = 64 }; /* copies of others stay as they are */
+enum { PM_RESUME_CPUS = 64 }; /* copies of other CPUs are not joined */
 
 struct pm_resume {
 	struct trace *t;
 	struct {
 		uint64_t at;	/* the last store is the event before this one; 0: none */
-		uint32_t stack; /* by which it was made */
-		bool resumed;	/* as the tracer cannot tell it any more */
+		uint32_t stack; /* the stack of that store */
+		bool resumed;	/* its stack is that of a resumed copy */
 	} last[PM_RESUME_CPUS];
 };
 
-/* The next event of the trace, which may be told of the copy that it goes on with. */
+/* Appends the next event of the trace; may give it the stack of the copy that it continues. */
 void pm_resume_put(struct pm_resume *r, const struct event *ev);
 
 #endif

@@ -22,9 +22,9 @@ struct expected {
 	uint8_t kind;
 	uint32_t len;
 	uint64_t addr;
-	uint64_t value; /* the first 8 bytes of the data, or as many as there are */
-	uint32_t times; /* the same again, right behind; 0: once */
-	bool locked;	/* a fence by what is no fence: see is_needless() */
+	uint64_t value; /* the first 8 bytes of the data, or all if there are fewer */
+	uint32_t times; /* so many equal ones in a row; 0: one */
+	bool locked;	/* a fence by another instruction: see is_needless() */
 };
 
 #define FOURS  0x4444444444444444
@@ -87,9 +87,9 @@ static uint64_t value_of(const struct pm_record *rec)
 
 /* The progress of a comparison. */
 struct selftest_seen {
-	uint32_t done;	   /* bytes of what is expected next */
-	bool only_clflush; /* the processor has nothing else to flush with */
-	bool fenced;	   /* by others, since the program did anything */
+	uint32_t done;	   /* bytes of the next expected record */
+	bool only_clflush; /* the processor has no other flush instruction */
+	bool fenced;	   /* other code has fenced since the program's last record */
 };
 
 static bool is_kind(const struct expected *e, const struct pm_record *rec,
@@ -99,7 +99,7 @@ static bool is_kind(const struct expected *e, const struct pm_record *rec,
 	       (e->kind == PM_STREAM_FLUSH && s->only_clflush ? PM_STREAM_CLFLUSH : e->kind);
 }
 
-/* In a machine, a store across the end of a page is two stores. */
+/* True for a part of an expected store: in a machine, a store across a page's end is two stores. */
 static bool is_part(const struct expected *e, uint32_t done, const struct pm_record *rec)
 {
 	uint64_t end = rec->r.addr + rec->r.len;
@@ -108,7 +108,7 @@ static bool is_part(const struct expected *e, uint32_t done, const struct pm_rec
 	       (done ? rec->r.addr % PAGE == 0 && done + rec->r.len == e->len : end % PAGE == 0);
 }
 
-/* Newer emulators may make fewer, larger accesses of one instruction: neighbours are joined. */
+/* Newer emulators may make fewer, larger accesses for one instruction: neighbours are joined. */
 static bool covers(const struct expected *e, struct selftest_seen *s, const struct pm_record *rec)
 {
 	uint32_t total = e->len * max(e->times, 1u), *done = &s->done;
@@ -127,7 +127,7 @@ static bool covers(const struct expected *e, struct selftest_seen *s, const stru
 			return false;
 		want = (e->value >> 8 * *done) & (((uint64_t)1 << 8 * rec->r.len) - 1);
 	}
-	if (e->len == 16 && *done) /* its second half, where it is two stores */
+	if (e->len == 16 && *done) /* the second half of a store that became two */
 		want = 0;
 	if (v != want || rec->r.len > total - *done)
 		return false;
@@ -136,8 +136,7 @@ static bool covers(const struct expected *e, struct selftest_seen *s, const stru
 }
 
 /*
- * A kernel's records between two of the program's instructions, loads and stacks are not in the
- * table.
+ * True for a record that is not in the table: a load, a stack, or a fence of a kernel.
  */
 static bool is_extra(const struct pm_record *rec)
 {
@@ -145,7 +144,7 @@ static bool is_extra(const struct pm_record *rec)
 	       (rec->r.kind == PM_STREAM_FENCE && rec->r.pc >> 63);
 }
 
-/* Of another program of the machine, which ran in between: locked instructions are fences, too. */
+/* True for a fence of another program that ran meanwhile: locked instructions are fences, too. */
 static bool is_strange_fence(const struct pm_record *rec, const struct expected *e,
 			     const struct expected *end)
 {
@@ -153,9 +152,9 @@ static bool is_strange_fence(const struct pm_record *rec, const struct expected 
 }
 
 /*
- * Locked instructions are everywhere, and the tracer tells only of those that have something to
- * wait for. An interrupt between a store of the program and its locked instruction has one, too,
- * and then that is the fence which is told.
+ * True if an expected fence may be missing. The tracer reports a locked instruction only if a store
+ * waits for a fence. If an interrupt between a store of the program and its locked instruction has
+ * one, too, that is the fence that is reported.
  */
 static bool is_needless(const struct expected *e, const struct pm_record *rec,
 			const struct selftest_seen *s)
@@ -234,7 +233,7 @@ static int ended_badly(const struct tracer *t, const struct traced *x, struct er
 	struct proc_opts opts = { .timeout_ms = TIMEOUT_MS };
 	auto_strbuf said = STRBUF_INIT;
 
-	/* One that was killed, or took too long on a busy machine, has said nothing. */
+	/* If the program was killed, or took too long on a busy machine, its end is the message. */
 	proc_describe(&x->end, &opts, &said);
 	if (x->end.out.len)
 		strbuf_adds(&said, ": ");
@@ -257,7 +256,7 @@ static int once(const struct tracer *t, const struct files *f, struct selftest_w
 	const char *const argv[] = { program, region, NULL };
 	auto_call(traced_release) struct traced x = { 0 };
 
-	/* Named by this process: the same file for the emulator, its guest, and the plugin. */
+	/* Paths through this process: the same files for emulator, guest and plugin. */
 	snprintf(program, sizeof(program), "/proc/%d/fd/%d", getpid(), f->program);
 	snprintf(region, sizeof(region), "/proc/%d/fd/%d", getpid(), f->region);
 	int rc = tracer_run(t, region, argv, TIMEOUT_MS, &x, err);

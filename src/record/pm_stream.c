@@ -2,8 +2,8 @@
 /*
  * pm_stream.c - reads records one by one, checks each, and makes events of them.
  *
- * M1: the record at hand ends at `at`, inside the stream; a batch ends there, too, and holds the
- *     records that go on.
+ * M1: the current record ends at `at`, inside the stream; a batch ends there, too, and holds the
+ *     records that continue it.
  */
 #include "record/pm_stream.h"
 
@@ -19,9 +19,9 @@
 enum {
 	HEADER_MAX = 4096,
 	TEXT_MAX = 4096,
-	MEMORY_MIN = 64 << 20, /* bytes that a trace may have in memory */
-	MEMORY_TIMES = 4,      /* or so many times what the stream may have, */
-	MEMORY_PART = 4,       /* but not more than this part of what there is */
+	MEMORY_MIN = 64 << 20, /* a trace may have so many bytes in memory */
+	MEMORY_TIMES = 4,      /* or so many times the stream's limit, */
+	MEMORY_PART = 4,       /* but at most this part of the machine's memory */
 };
 
 static int damaged(const struct pm_reader *p, struct err *err, const char *what)
@@ -127,7 +127,7 @@ static int trouble(const struct pm_record *rec, struct err *err)
 	return err_set(err, -EIO, "the tracer gave up: %s", text);
 }
 
-/* How many go on, and where their data is. */
+/* Reads the number of stores that continue a run, and the place of their data. */
 static int begin_more(struct pm_reader *p, uint64_t word, struct err *err)
 {
 	bool same = (word & 0xff) == PM_STREAM_MORE_SAME;
@@ -178,7 +178,7 @@ static int small_of_batch(struct pm_reader *p, uint64_t word, struct pm_record *
 	r->len = 1u << (word >> 3 & 3);
 	bool store = pm_stream_has_data(r->kind);
 	if (!store && r->kind != PM_STREAM_LOAD)
-		r->len--; /* none, unless there is one that must not be */
+		r->len--; /* 0, unless the record has a length, which is wrong */
 	if (r->kind == PM_STREAM_FENCE)
 		r->addr = 0;
 	if (store && p->batch_end - p->batch_at < 16)
@@ -215,7 +215,7 @@ static int next_of_batch(struct pm_reader *p, struct pm_record *out, struct err 
 	return next_of_more(p, out, err);
 }
 
-/* Of a batch, or any other. 1; 0 at the end. */
+/* Reads the next record, of a batch or a single one. Returns 1; 0 at the end. */
 static int next_whole(struct pm_reader *p, struct pm_record *out, struct err *err)
 {
 	struct pm_record rec = { 0 };
@@ -357,8 +357,8 @@ static int add_event(const struct trace *t, const struct pm_reader *p, const str
 }
 
 /*
- * A stream is much shorter than the trace that is made of it; and when that is put somewhere else,
- * as it grows, or judged, there are several times as much for a while.
+ * Returns the memory limit of a trace. A stream is much shorter than its trace, which needs several
+ * times its size for a while, when it grows or is checked.
  */
 static uint64_t memory_allowed(size_t len)
 {
@@ -409,7 +409,7 @@ int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_co
 	return rc;
 }
 
-/* ---- does it tell what happened? ---- */
+/* ---- checking the trace ---- */
 
 static int differ(void *ctx, uint64_t page, const unsigned char *a, const unsigned char *b)
 {

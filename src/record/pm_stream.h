@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_stream.h - reads what a tracer of persistent memory wrote (outage/pm_stream.h), and makes a
- * trace of it. The stream may come from anywhere: nothing in it is believed.
+ * pm_stream.h - reads the stream of a tracer of persistent memory (outage/pm_stream.h), and makes a
+ * trace of it. The stream may come from anywhere, and is validated.
  */
 #ifndef RECORD_PM_STREAM_H
 #define RECORD_PM_STREAM_H
@@ -18,9 +18,9 @@ struct pm_reader {
 	uint64_t count, sum;
 	struct pm_stream_record batch; /* the batch that the next records belong to */
 	size_t batch_at, batch_end;
-	struct { /* of stores that go on */
+	struct { /* stores that continue a run */
 		struct pm_stream_record last;
-		unsigned n, i; /* how many, and how many have come; n == i: none are left */
+		unsigned n, i; /* their number, and how many were read */
 		bool same;
 		size_t data, word;
 	} more;
@@ -28,35 +28,35 @@ struct pm_reader {
 
 struct pm_record {
 	struct pm_stream_record r;
-	const unsigned char *data; /* `r.len` bytes, for the kinds that have some */
+	const unsigned char *data; /* `r.len` bytes, for kinds with data */
 };
 
-/* `data` is borrowed. */
+/* Begins to read; `data` is borrowed. */
 int pm_reader_init(struct pm_reader *p, const void *data, size_t len, struct err *err) must_check;
 /*
- * 1 and a record; 0 at the end; -errno if there is none: -EPIPE if the tracer did not come to its
- * end, -EIO if it says itself that it could not do its work, else what is there makes no sense.
+ * Returns 1 and a record, 0 at the end, or -errno: -EPIPE if the tracer did not come to its end,
+ * -EIO if it reports a failure of its own, others for a wrong stream.
  */
 int pm_reader_next(struct pm_reader *p, struct pm_record *out, struct err *err) must_check;
 
 struct pm_counts {
 	uint64_t stores, flushes, fences, loads, marks;
-	uint64_t bytes; /* of stores */
+	uint64_t bytes; /* bytes of stores */
 	uint32_t cpus;
 };
 
 void pm_count(struct pm_counts *c, const struct event *ev);
 
 /*
- * Appends all of a stream to a trace that has no events. `counts` may be NULL. Memory is bounded:
- * by four times `len`, which is what the stream may have, or 64 MiB; -EFBIG if that is not enough.
+ * Appends all of a stream to a trace that has no events. `counts` may be NULL. Memory is bounded by
+ * four times `len`, or 64 MiB; -EFBIG if that is not enough.
  */
 int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_counts *counts,
 		   struct err *err) must_check;
 
 /*
- * Applies the stores of a trace to `base`, which is as large as the region, and compares with what
- * is there in the end. Fails with -EUCLEAN if they differ.
+ * Applies the stores of a trace to `base`, which is as large as the region, and compares the result
+ * with `after`. Fails with -EUCLEAN if they differ.
  */
 int pm_replay_check(const struct trace *t, const struct image *base, const struct image *after,
 		    struct err *err) must_check;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * pm_tracer.c - finds the emulator or the library, and runs a program with it. The plugin and the
- * stream are files in memory, which children get as open descriptors: nothing is left behind, and
- * nothing need be installed beside this program.
+ * stream are files in memory, which children get as open descriptors: no file is left behind, and
+ * only this program must be installed.
  */
 #include "record/pm_tracer.h"
 
@@ -29,7 +29,7 @@
 
 enum {
 	VERSION_TIMEOUT_MS = 20000,
-	FD_MIN = 500,	  /* above what a program expects its own to be */
+	FD_MIN = 500,	  /* above the descriptors that a program expects to get */
 	API_4_FROM = 902, /* QEMU 9.2 */
 	MAPS_MAX = 4 << 20,
 };
@@ -159,7 +159,7 @@ void tracer_close(struct tracer *t)
 
 struct words_list vec_of(const char *);
 
-/* A comma ends an argument of the plugin, unless there are two. */
+/* Adds a path with doubled commas: a single comma ends an argument of the plugin. */
 static void add_quoted(struct strbuf *sb, const char *s)
 {
 	for (; *s; s++) {
@@ -196,7 +196,7 @@ static int run_emulated(const struct tracer *t, const struct files *f, const cha
 	vec_push(&list, "max");
 	vec_push(&list, "-plugin");
 	vec_push(&list, strbuf_str(&plugin));
-	/* The emulator looks for it nowhere, and says nothing where it is not. */
+	/* The emulator searches no PATH, and gives no message if the program is missing. */
 	for (size_t i = 0; argv[i]; i++)
 		vec_push(&list, i ? argv[i] : program);
 	vec_push(&list, NULL);
@@ -213,9 +213,10 @@ static void set_path(const char *name, pid_t holder, int fd, const char *more)
 }
 
 /*
- * Descriptors are named by a process that has them: a program may close those that it got. For an
- * ordinary user it is one without capabilities: this process has those of its user namespace, so
- * the kernel hides its descriptors from processes that have fewer. Returns -errno, or the process.
+ * Starts a process that holds the descriptors, so that paths in /proc name them even if the program
+ * closes its own. For an ordinary user the holder has no capabilities: this process has those of
+ * its user namespace, so the kernel hides its descriptors from processes with fewer. Returns the
+ * process, or -errno.
  */
 static pid_t start_holder(void)
 {
@@ -268,7 +269,7 @@ static int run_preloaded(const struct tracer *t, const struct files *f, const ch
 
 	if (holder < 0)
 		return err_set(err, holder, "cannot start a process: %s", strerror(-holder));
-	/* The same places in each run: findings of several are compared by them. */
+	/* Without randomized addresses, findings of several runs can be compared. */
 	int persona = personality(0xffffffff);
 	if (persona >= 0)
 		personality((unsigned long)persona | ADDR_NO_RANDOMIZE);
@@ -299,7 +300,7 @@ static int take(const struct files *f, struct traced *x, struct err *err)
 		return err_set(err, -errno, "cannot map the tracer's stream: %m");
 	x->stream = p;
 	(void)!io_slurp(fd_path(f->maps).text, MAPS_MAX, &maps,
-			NULL); /* names are not worth failing for */
+			NULL); /* without names the run goes on */
 	x->maps = xstrdup(strbuf_str(&maps));
 	return 0;
 }

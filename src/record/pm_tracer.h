@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pm_tracer.h - a program under QEMU's user emulation, with our plugin in it, or with our library
- * in front of libpmem: what it does to a file that it maps, as persistent memory, becomes a stream
+ * pm_tracer.h - runs a program under QEMU's user emulation with our plugin, or with our library in
+ * front of libpmem: its accesses to a file that it maps as persistent memory become a stream
  * (outage/pm_stream.h).
  */
 #ifndef RECORD_PM_TRACER_H
@@ -12,13 +12,13 @@
 #include "record/pm_stream.h"
 
 struct tracer {
-	bool preload;	/* no emulator, but the library */
+	bool preload;	/* the library is used, not the emulator */
 	char *qemu;	/* the emulator; NULL with the library */
 	char *version;	/* "7.2.22" */
 	int plugin;	/* or library: a descriptor that children inherit; -1: none */
-	bool filter;	/* see the plugin; found out by the self-test */
-	bool loads;	/* trace them, too */
-	bool stacks;	/* and the call stacks of everything */
+	bool filter;	/* see the plugin; set by the self-test */
+	bool loads;	/* trace loads, too */
+	bool stacks;	/* and the call stack of each event */
 	uint64_t limit; /* bytes of a stream; 0: 1 GiB */
 };
 
@@ -32,7 +32,7 @@ struct tracer {
  * PATH), unpacks the plugin for it, and tests both with a program whose trace is known.
  */
 int tracer_open(struct tracer *t, const char *qemu, struct err *err) must_check;
-/* Only unpacks the plugin for the emulator, of either kind, at that path. */
+/* Only unpacks the plugin for the emulator (user or system) at that path. */
 int tracer_unpack(struct tracer *t, const char *qemu, struct err *err) must_check;
 void tracer_close(struct tracer *t);
 
@@ -48,8 +48,8 @@ struct traced {
 void traced_release(struct traced *x);
 
 /*
- * Runs argv to its end. `file` is absolute. Fails only if it could not be run: how the program
- * ended, and whether the stream is whole, is for the caller to see.
+ * Runs argv to its end. `file` is absolute. Fails only if the program could not be run: the caller
+ * checks how it ended, and whether the stream is whole.
  */
 int tracer_run(const struct tracer *t, const char *file, const char *const *argv,
 	       uint64_t timeout_ms, struct traced *out, struct err *err) must_check;

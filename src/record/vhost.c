@@ -44,7 +44,7 @@ enum request {
 
 enum { PLACE_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - 2 }; /* with "/s" behind it */
 enum { HEAD_BYTES = 12, VERSION = 1, VERSION_MASK = 3, IS_REPLY = 4, WANTS_REPLY = 8 };
-/* Of the protocol: acknowledge when asked, requests of ours, the device's configuration. */
+/* Features of the protocol: acknowledgements, requests of ours, the device's configuration. */
 enum { P_LOG = 1, P_REPLY_ACK = 3, P_BACK_REQ = 5, P_CONFIG = 9 };
 enum { PROTOCOL = 1 << P_REPLY_ACK | 1 << P_BACK_REQ | 1 << P_CONFIG };
 #define F_PROTOCOL (1ULL << 30)
@@ -74,7 +74,7 @@ struct front_message {
 	const unsigned char *payload;
 	const int *fds;
 	unsigned n_fds;
-	unsigned taken; /* of the descriptors, which are no longer the message's */
+	unsigned taken; /* so many descriptors no longer belong to the message */
 };
 
 /* ---- life ---- */
@@ -127,8 +127,8 @@ void vhost_release(struct vhost *v)
 }
 
 /*
- * Where a socket gets its name for a moment: in $TMPDIR, unless that is too long for one. The name
- * tells the owner, for the search for leftovers of killed runs.
+ * Chooses the directory in which a socket has a name for a moment: in $TMPDIR, unless that path is
+ * too long. The directory's name contains the owner, for the search for leftovers of killed runs.
  */
 static void choose_place(char dir[PLACE_MAX])
 {
@@ -346,7 +346,7 @@ static int set_state(struct vhost *v, const struct front_message *m)
 		q->enabled = s.num != 0;
 		return 0;
 	}
-	/* GET_VRING_BASE: the ring stops, and we say how far it came. */
+	/* GET_VRING_BASE: stop the ring, and answer with its position. */
 	v->ops->forget(v);
 	s.num = q->ring.next;
 	util_close(q->kick);
@@ -371,8 +371,8 @@ static int set_addr(struct vhost *v, const struct front_message *m)
 }
 
 /*
- * Whether the descriptor can be waited for, and is never at its end: anything else would keep us
- * busy for ever.
+ * True if the descriptor can be polled, and is never at its end: any other would keep us busy for
+ * ever.
  */
 static bool is_waker(int fd)
 {
@@ -391,7 +391,7 @@ static int set_fd(struct vhost *v, struct front_message *m)
 		return -EINVAL;
 	struct vhost_queue *q = &v->queue[value & 0xff];
 	bool none = value & NO_FD;
-	/* A ring that is polled, for want of a descriptor, is not offered. */
+	/* A ring without a descriptor, which must be polled, is not supported. */
 	if (none ? m->n_fds || m->request == SET_VRING_KICK : m->n_fds != 1)
 		return -EINVAL;
 	if (m->request == SET_VRING_KICK && !is_waker(m->fds[0]))
@@ -403,7 +403,7 @@ static int set_fd(struct vhost *v, struct front_message *m)
 	*slot = none ? -1 : m->fds[m->taken++];
 	if (*slot >= 0)
 		fcntl(*slot, F_SETFL, fcntl(*slot, F_GETFL) | O_NONBLOCK);
-	/* A front end that does not know of enabling means that the queue is enabled. */
+	/* If the front end does not know this feature, the queue is enabled at once. */
 	if (!(v->acked & F_PROTOCOL))
 		q->enabled = true;
 	return 0;
@@ -420,7 +420,7 @@ static int get_config(struct vhost *v, const struct front_message *m)
 	if (c.size != m->size - sizeof(c) || c.offset > VHOST_CONFIG_MAX ||
 	    c.size > VHOST_CONFIG_MAX - c.offset)
 		return -EINVAL;
-	/* Fields that we have not are zero. */
+	/* Fields that the device does not have are zero. */
 	memcpy(text, &c, sizeof(c));
 	memcpy(text + sizeof(c), v->config + c.offset, c.size);
 	return reply(v, m->request, text, m->size);
@@ -454,7 +454,7 @@ static int handle(struct vhost *v, struct front_message *m)
 		return reply_number(v, m, VHOST_QUEUES);
 	case SET_OWNER:
 	case RESET_OWNER:
-	case SET_CONFIG: /* there is nothing to set */
+	case SET_CONFIG: /* no field can be set */
 		return 0;
 	case SET_MEM_TABLE:
 		return set_memory(v, m);
@@ -501,7 +501,7 @@ int vhost_message(struct vhost *v, const unsigned char *message, size_t len, con
 		rc = -EPROTO;
 	else
 		rc = handle(v, &m);
-	/* Every message takes the first at most. */
+	/* A message uses at most the first descriptor. */
 	for (unsigned i = m.taken; i < n_fds; i++)
 		util_close(fds[i]);
 	if (rc != -EPROTO && m.flags & WANTS_REPLY && v->protocol & 1 << P_REPLY_ACK &&
@@ -537,7 +537,7 @@ static void take_fds(struct vhost *v, struct msghdr *h)
 	}
 }
 
-/* Receives up to the `want`-th byte of a message: 1 when they are there, 0 if not yet. */
+/* Receives a message up to byte `want`. Returns 1 when all are there, 0 if not yet. */
 static int receive(struct vhost *v, size_t want)
 {
 	union {
@@ -565,7 +565,7 @@ static int receive(struct vhost *v, size_t want)
 	return 1;
 }
 
-/* One message: 1, or 0 if there is none. */
+/* Handles one message. Returns 1, or 0 if there is none. */
 static int one_message(struct vhost *v)
 {
 	uint32_t size;
@@ -624,7 +624,7 @@ void vhost_serve(struct vhost *v)
 	for (unsigned i = 0; i < VHOST_QUEUES; i++) {
 		uint64_t count;
 
-		/* Before the ring is looked at, or a wake-up could be missed. */
+		/* The wake-up is read before the ring is looked at, so that none is missed. */
 		ssize_t n = is_running(&v->queue[i]) ? read(v->queue[i].kick, &count, sizeof(count))
 						     : 1;
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))

@@ -7,8 +7,8 @@
 
 enum {
 	/*
-	 * Head and status take two descriptors more, and no ring is smaller than that. The guest
-	 * never needs an indirect table.
+	 * Head and status take two more descriptors, and every ring has that many. So the guest
+	 * needs no indirect table.
 	 */
 	SEG_MAX = 62,
 	RANGE_SECTORS = 1 << 20,
@@ -56,7 +56,7 @@ int vhost_blk_decode(const struct vhost_chain *c, struct vhost_blk_request *out)
 	if (!out->status || !vhost_chain_read(c, 0, &head, sizeof(head)))
 		return -EINVAL;
 	out->type = head.type;
-	/* A sector so far out that it has no address lies on no disk. */
+	/* A sector number too large for an address in bytes lies on no disk. */
 	out->addr = head.sector >> 48 ? UINT64_MAX : head.sector * VHOST_BLK_SECTOR;
 	out->len = head.type == VIRTIO_BLK_T_IN || head.type == VIRTIO_BLK_T_GET_ID
 			   ? c->in_len - 1

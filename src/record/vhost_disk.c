@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vhost_disk.c - a guest's disk, whose requests come to us as they leave the guest's kernel.
+ * vhost_disk.c - a guest's disk, whose requests this process serves and records.
  *
- * Requests that are in the ring when it is looked at were submitted together, so all of them are
- * taken into the trace before any is done: a flush that the guest sent before a write had ended
- * does not cover that write. A virtio disk knows no FUA; the guest's kernel sends a write and a
- * flush instead, and what is metadata it does not tell.
+ * Requests that are in the ring together count as submitted together, so all of them are added to
+ * the trace before any is done: a flush that the guest sent before a write had ended does not cover
+ * that write. A virtio disk knows no FUA; the guest's kernel sends a write and a flush instead, and
+ * does not mark metadata.
  *
  * G1: the bytes of a write are copied out of the guest's memory once; the trace has the same bytes
  *     as the disk, whatever the guest does to that memory meanwhile.
- * G2: a request has its effect when it is taken, and is given back only then, so nothing is ever
+ * G2: a request is performed when it is taken, and is given back in the same call, so no request is
  *     in flight between two calls.
- * G3: a forbidden request (a range that is not on the disk, half a sector) fails with the status
- *     for it, and leaves no event. A request that is none breaks its ring.
- * G4: flash is no device but a part of the guest's memory. The guest's stores there are seen at the
- *     next look, and are one write then, which cannot be torn: in which order they were made is not
- *     known. A look takes the content of one moment.
+ * G3: a forbidden request (a range that is not on the disk, half a sector) fails with the right
+ *     status, and leaves no event. A malformed request breaks its ring.
+ * G4: flash is no device but a part of the guest's memory. The guest's stores there are found when
+ *     the memory is next compared, and become one write, which cannot be torn: their order is not
+ *     known. A comparison uses the content of one moment.
  */
 #include "record/vhost_disk.h"
 
@@ -30,12 +30,12 @@
 #include "record/vhost_blk.h"
 #include "record/vhost_guard.h"
 
-/* Taken, and to be given back. */
+/* A request that was taken, and must be given back. */
 struct pending_answer {
 	uint16_t head;
 	unsigned char *status, answer;
 	uint32_t written;
-	uint64_t first, events; /* of the trace */
+	uint64_t first, events; /* its events in the trace */
 };
 
 static const struct disk_ops disk_vhost;
@@ -45,8 +45,8 @@ struct guest_disk {
 	struct vhost device;
 	struct vec_of(struct pending_answer) pending;
 	bool in_use;
-	uint64_t *flash;	  /* where its pages lie in the memory of the guest, or NULL */
-	struct vhost_chain chain; /* the request at hand */
+	uint64_t *flash;	  /* the places of its pages in the guest's memory, or NULL */
+	struct vhost_chain chain; /* the current request */
 	struct iovec parts[VHOST_RING_MAX];
 };
 
@@ -77,7 +77,7 @@ static unsigned char do_read(struct guest_disk *d, struct pending_answer *p,
 
 	if (n < 0 || !vhost_blk_range_ok(d->base.size, r->addr, r->len))
 		return VIRTIO_BLK_S_IOERR;
-	/* Not through the mapping, which would fill holes. */
+	/* Reads the file, not the mapping, which would fill holes. */
 	uint64_t at = r->addr;
 	for (int i = 0; i < n; at += d->parts[i++].iov_len)
 		if (pread(d->base.memfd, d->parts[i].iov_base, d->parts[i].iov_len, (off_t)at) !=
@@ -234,7 +234,7 @@ static bool is_same(const struct guest_disk *d, const unsigned char *as)
 	return true;
 }
 
-/* The content of one moment: nothing has changed while it was read twice. */
+/* Returns the content of one moment: two reads gave the same bytes. */
 static unsigned char *snapshot(const struct guest_disk *d)
 {
 	auto_free unsigned char *copy = xmalloc(d->base.size);
@@ -248,7 +248,7 @@ static unsigned char *snapshot(const struct guest_disk *d)
 	return NULL;
 }
 
-/* The sectors from the first to the last that differ; false: none does. */
+/* Gives the range from the first to the last differing sector; false if none differs. */
 static bool find_change(const unsigned char *old, const unsigned char *new, uint64_t size,
 			uint64_t *from, uint64_t *to)
 {
@@ -302,7 +302,7 @@ static void look(void *ctx)
 	l->rc = take_flash(l->d, l->err);
 }
 
-/* Takes over what the guest has stored since the last time. */
+/* Takes the guest's stores since the last time into the content and the trace. */
 static int look_at_flash(struct guest_disk *d, struct err *err)
 {
 	struct flash_look l = { d, err, 0 };
@@ -322,7 +322,7 @@ static uint64_t *new_flash(struct guest_disk *d)
 	return d->flash;
 }
 
-/* The number that a page of flash was given; false: it is none. */
+/* Gives the number of a page of flash; false if the page is none. */
 static bool is_marked(const unsigned char *page, uint64_t mark, uint64_t *number)
 {
 	uint64_t first[2], second[2];
@@ -334,8 +334,8 @@ static bool is_marked(const unsigned char *page, uint64_t mark, uint64_t *number
 }
 
 /*
- * Marks in one part of the guest's memory; how many. Touching a page that is not there would fill
- * it.
+ * Finds marked pages in one part of the guest's memory; returns their number. Holes are not read,
+ * as that would fill them.
  */
 static uint64_t find_marks(struct guest_disk *d, const struct vhost_region *r, uint64_t mark)
 {
@@ -446,7 +446,7 @@ static int guest_claim(struct disk *base, struct err *err)
 	return 0;
 }
 
-/* All that was handed over before counts as before. */
+/* Takes all requests that the guest has handed over by now. */
 static int guest_take(struct disk *base, struct err *err)
 {
 	struct vhost *v = vhost_disk_device(base);
@@ -495,7 +495,7 @@ void vhost_disk_in_use(struct disk *d, bool in_use)
 	struct err ignored = ERR_INIT;
 
 	assert(d->ops == &disk_vhost);
-	/* The last that was stored. */
+	/* Takes the last stores. */
 	if (!in_use && look_at_flash(of_disk(d), &ignored))
 		log_debug("%s", ignored.msg);
 	of_disk(d)->in_use = in_use;

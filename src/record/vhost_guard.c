@@ -37,7 +37,7 @@ static void on_bus_error(int sig, siginfo_t *info, void *context)
 	signal(sig, SIG_DFL);
 }
 
-/* Not blocked while it is handled, as it is left by a jump. */
+/* SIGBUS is not blocked in its handler, which is left by a jump. */
 static void catch_bus_errors(void)
 {
 	static bool done;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vhost_mail.c - serves the mailbox: holds one read until a message is sent, and gathers what is
- * written.
+ * vhost_mail.c - serves the mailbox: holds one read until a message is sent, and gathers the
+ * guest's writes.
  *
- * M1: one read waits at most; the guest's program does one thing at a time, and a second one fails.
+ * M1: at most one read waits; the agent does one thing at a time, and a second read fails.
  * M2: a message of the guest is held up to its longest length, and bytes behind that are refused.
  */
 #include "record/vhost_mail.h"
@@ -26,7 +26,7 @@ static void finish(struct vhost_mail *m, uint16_t head, unsigned char *status, u
 	vhost_wake(&m->device, 0);
 }
 
-/* Fills what the guest reads with the message from `at` on, and with zeros behind it. */
+/* Fills the guest's buffers with the message from `at` on, and with zeros behind it. */
 static unsigned char give(const struct vhost_mail *m, const struct vhost_chain *c, uint64_t at,
 			  uint64_t len)
 {
@@ -67,14 +67,14 @@ static void do_read(struct vhost_mail *m, const struct vhost_blk_request *r)
 		m->wait_status = r->status;
 		deliver(m);
 	} else {
-		/* Behind the beginning is the rest; anywhere else is nothing. */
+		/* A read behind MAIL_COMMANDS gets the rest; other places are zeros. */
 		uint64_t at = r->addr > m->in && r->addr < m->out ? r->addr - m->in : UINT64_MAX;
 
 		finish(m, c->head, r->status, give(m, c, at, r->len), r->len);
 	}
 }
 
-/* Parts come in any order, and perhaps twice: only the bytes without a gap count. */
+/* Notes a written part. Parts come in any order, perhaps twice: only bytes without a gap count. */
 static void note_written(struct vhost_mail *m, uint64_t at, uint64_t len)
 {
 	size_t first = at / VHOST_BLK_SECTOR, end = (at + len) / VHOST_BLK_SECTOR;
@@ -149,7 +149,7 @@ static void forget(struct vhost *v)
 {
 	struct vhost_mail *m = of_device(v);
 
-	/* If it is the last that was taken, it is taken again where the ring goes on elsewhere. */
+	/* If the waiting request was taken last, it is taken again when the ring is restarted. */
 	if (m->waiting && v->queue[0].ring.next == m->wait_next)
 		v->queue[0].ring.next--;
 	m->waiting = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vhost_ring.c - maps a guest's memory, and takes requests from its rings and gives them back. */
+/* vhost_ring.c - maps a guest's memory, takes requests from its rings, and gives them back. */
 #include "record/vhost_ring.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ int vhost_memory_add(struct vhost_memory *m, int fd, uint64_t guest, uint64_t us
 		       (off_t)(offset - shift));
 	if (p == MAP_FAILED)
 		return -errno;
-	/* A core dump of ours is none of the guest. */
+	/* A core dump of this process excludes the guest's memory. */
 	madvise(p, size + shift, MADV_DONTDUMP);
 	m->v[m->n++] = (struct vhost_region){ .guest = guest,
 					      .user = user,
@@ -59,7 +59,7 @@ void *vhost_memory_at(const struct vhost_memory *m, uint64_t guest, uint64_t len
 	return p;
 }
 
-/* The same for addresses of the front end's. */
+/* vhost_memory_at() for addresses in the front end. */
 static void *vhost_memory_of(const struct vhost_memory *m, uint64_t user, uint64_t len)
 {
 	void *p = NULL;
@@ -87,7 +87,7 @@ int vhost_ring_place(struct vhost_ring *r, const struct vhost_memory *m, uint64_
 		m, used, sizeof(struct vring_used) + r->num * sizeof(struct vring_used_elem) + 2);
 	if (!r->desc || !r->avail || !r->used_ring)
 		return -EINVAL;
-	/* The address is the front end's, and the memory may lie elsewhere here. */
+	/* Alignment is checked here, as the address was one in the front end. */
 	if ((uintptr_t)r->desc % 16 || (uintptr_t)r->avail % 2 || (uintptr_t)r->used_ring % 4)
 		return -EINVAL;
 	r->used = r->used_ring->idx;
@@ -100,7 +100,7 @@ static int add_part(struct vhost_chain *c, const struct vhost_memory *m, const s
 	uint64_t *sum = in ? &c->in_len : &c->out_len;
 	void *p = d->len <= VHOST_PART_MAX ? vhost_memory_at(m, d->addr, d->len) : NULL;
 
-	/* The parts for the guest to read come last; an indirect table was never offered. */
+	/* Parts that the guest reads come last; indirect tables were never offered. */
 	if (!p || (!in && c->n_in) || d->flags & VRING_DESC_F_INDIRECT)
 		return -EINVAL;
 	*sum += d->len;
@@ -172,9 +172,9 @@ bool vhost_ring_wants_call(const struct vhost_ring *r)
 	return !(r->avail->flags & VRING_AVAIL_F_NO_INTERRUPT);
 }
 
-/* ---- what a chain holds ---- */
+/* ---- the bytes of a chain ---- */
 
-/* Goes through [at, at + len) of `n` parts. */
+/* Calls `fn` for the pieces of [at, at + len) in `n` parts. */
 static bool each_slice(const struct iovec *v, unsigned n, uint64_t at, uint64_t len,
 		       void (*fn)(void *ctx, unsigned char *p, size_t len), void *ctx)
 {

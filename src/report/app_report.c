@@ -54,7 +54,7 @@ struct app_view app_view_of(const struct app_view *v, size_t i)
 	return one;
 }
 
-/* Of a finding in a restart: where the power failed before. */
+/* For a finding in a restart: tells where the power failed before. */
 static void add_first_crash(const struct app_view *v, struct strbuf *out)
 {
 	uint64_t point = v->restart->outer_point;

@@ -28,7 +28,7 @@ struct app_view {
 		const struct posix_log *log;
 		const struct stack_table *stacks;
 	}) at;
-	/* Of one case, if it is of a restart: the view of the run, and the plan of the restart. */
+	/* For a case of a restart: the view of the run, and the plan of the restart. */
 	const struct app_view *outer;
 	const struct app_plan *restart;
 };

@@ -33,7 +33,7 @@ struct picture {
 	size_t n;     /* events drawn */
 	int *x;	      /* where each begins; one more for the end */
 	size_t *done; /* the event that completes each; n: none */
-	int *row;     /* of writes */
+	int *row;     /* the row of each write */
 	int rows;
 	int width, height;
 	size_t text; /* characters of an operation that are shown */

@@ -65,7 +65,7 @@ static void add_marks(const struct pm_state *s, struct strbuf *out)
 	shell_addf(out, "printf '%%s' %s >\"$OUTAGE_MARKS\"\n", strbuf_str(&marks));
 }
 
-/* Of a dump, what is wrong is what it prints. */
+/* Adds the last part of the script. With a dump, its output shows what is wrong. */
 static void add_tail(const struct pm_run *r, const struct pm_case *c, const struct pm_state *s,
 		     struct strbuf *out)
 {

@@ -10,7 +10,7 @@
  *
  * S1: an occurrence counts what a fault counts: calls of this kind on this path since the mount;
  *     of torn-seq, runs of writes to this path with no sync of it between them.
- * S2: of each kind, each file gives the one case with most at stake; the best of each kind come
+ * S2: for each kind, each file gives the one case with most at stake; the best of each kind come
  *     first, then the second best, and so on.
  */
 #include <inttypes.h>

@@ -80,8 +80,8 @@ static bool done_wholly(const struct view *v, struct tree *out)
 
 /*
  * An operation that was not atomic left something between what was expected, which is the state
- * before it, and the state after it; one that returned, something else than what was expected. Of a
- * dump, only its words are known.
+ * before it, and the state after it; one that returned, something else than what was expected. With
+ * a dump, only its words are known.
  */
 static void put_tree(const struct view *v, enum finding_kind kind, struct strbuf *out)
 {

@@ -61,7 +61,7 @@ size_t view_recovered(const struct view_crash *c);
 const char *view_fate_name(enum request_fate f);
 /* The name of where an event was made; NULL: it has none. */
 const char *view_place(const struct view_crash *c, const struct event *ev);
-/* The same for the caller `depth` calls away from it: from 0 on. */
+/* The place of the caller that is `depth` calls away: from 0 on. */
 const char *view_caller(const struct view_crash *c, const struct event *ev, size_t depth);
 /* "ordering", "logic": its first word; NULL if there is no diagnosis. To be freed. */
 char *view_cause(const struct view *v);
@@ -79,7 +79,7 @@ void view_reference(const struct view *v, size_t n, bool no_reflink, struct tree
 struct view_step {
 	enum { STEP_OPERATION, STEP_MARK, STEP_CRASH } kind;
 	size_t op;
-	int error;	      /* of an operation that failed: its errno */
+	int error;	      /* the errno of an operation that failed */
 	bool under_way, late; /* when the power failed; it had failed by then */
 	const struct event *mark;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * workload_sh.c - a shell script that does what the workload did. Of what was found before any
- * crash it tells whether it shows.
+ * workload_sh.c - a shell script that does what the workload did. The script of a finding without a
+ * crash tells whether that shows.
  */
 #include "report/live.h"
 #include "report/report.h"

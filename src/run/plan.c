@@ -8,75 +8,12 @@
 #include "base/below.h"
 #include "base/number.h"
 #include "case/given.h"
-#include "run/bad_media.h"
 #include "run/strange.h"
 #include "workload/bounds.h"
 
 enum { FILES_MAX = 4096 };
 
 /* ---- values ---- */
-
-static const struct {
-	const char *name;
-	unsigned mode;
-} mode_names[] = {
-	{ "persist", RUN_PERSIST }, { "last", RUN_LAST }, { "prefix", RUN_PREFIX },
-	{ "reorder", RUN_REORDER }, { "torn", RUN_TORN }, { "recovery", RUN_RECOVERY },
-};
-
-void plan_print_modes(uint64_t modes, struct strbuf *out)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < ARRAY_SIZE(mode_names); i++)
-		if (modes & mode_names[i].mode) {
-			strbuf_addf(out, "%s%s", any ? "," : "", mode_names[i].name);
-			any = true;
-		}
-}
-
-int plan_parse_modes(const char *text, uint64_t *out, struct err *err)
-{
-	auto_free char *copy = xstrdup(text);
-	char *rest = copy;
-
-	for (char *one; (one = strsep(&rest, ","));) {
-		size_t i = 0;
-
-		while (i < ARRAY_SIZE(mode_names) && !streq(mode_names[i].name, one))
-			i++;
-		if (i == ARRAY_SIZE(mode_names))
-			return err_set(
-				err, -EINVAL,
-				"'%.40s' is none of persist, last, prefix, reorder, torn, recovery",
-				one);
-		*out |= mode_names[i].mode;
-	}
-	return 0;
-}
-
-static int set_modes(void *member, const char *value, struct err *err)
-{
-	return plan_parse_modes(value, member, err);
-}
-
-static void put_modes(const void *member, struct strbuf *out)
-{
-	plan_print_modes(*(const uint64_t *)member, out);
-}
-
-static int set_prune(void *member, const char *value, struct err *err)
-{
-	*(bool *)member = streq(value, "none");
-	return streq(value, "none") || streq(value, "reads")
-		       ? 0
-		       : err_set(err, -EINVAL, "--prune is reads or none, not '%.40s'", value);
-}
-
-static void put_prune(const void *member, struct strbuf *out)
-{
-	strbuf_adds(out, *(const bool *)member ? "none" : "reads");
-}
 
 static int set_keep(void *member, const char *value, struct err *err)
 {
@@ -104,13 +41,6 @@ static void put_keep(const void *member, struct strbuf *out)
 		strbuf_addu(out, number);
 }
 
-static int set_seed(void *member, const char *value, struct err *err)
-{
-	return number_parse(value, member)
-		       ? err_set(err, -EINVAL, "--seed is a number, not '%.40s'", value)
-		       : 0;
-}
-
 static void set_text(char **to, char *value)
 {
 	free(*to);
@@ -121,12 +51,6 @@ static int set_guarantee(void *member, const char *value, struct err *err)
 {
 	set_text(member, xstrdup(value));
 	return guarantee_known(value, err) ? 0 : -EINVAL;
-}
-
-static int set_model(void *member, const char *value, struct err *err)
-{
-	set_text(member, xstrdup(value));
-	return model_known(value, err) ? 0 : -EINVAL;
 }
 
 /* Whether its bounds are in this program. */
@@ -179,31 +103,8 @@ static const struct record_field fields[] = {
 	FIELD(key, leads, kind, member, .option = name),
 #define GUEST_OPTION TARGET_OPTION
 #include "target/options.def"
-	FIELD("crash", TRUST_HARMLESS, COUNT, modes, .set = set_modes, .put = put_modes),
-	FIELD("max-subset", TRUST_HARMLESS, COUNT, max_subset),
-	FIELD("budget", TRUST_HARMLESS, COUNT, budget),
-	FIELD("prune", TRUST_HARMLESS, FLAG, vary_all, .set = set_prune, .put = put_prune),
-	FIELD("lose-flush", TRUST_HARMLESS, COUNT, lose_flush),
-	FIELD("model", TRUST_HARMLESS, TEXT, model, .set = set_model),
-	FIELD("eadr", TRUST_HARMLESS, FLAG, eadr),
-	FIELD("granularity", TRUST_HARMLESS, COUNT, granularity),
-	FIELD("split", TRUST_HARMLESS, FLAG, split),
-	FIELD("media", TRUST_HARMLESS, TEXT, media),
-	FIELD("media-max", TRUST_HARMLESS, COUNT, media_max, .otherwise = BAD_MEDIA_MAX),
-	FIELD("fsck", TRUST_HARMLESS, FLAG, fsck),
-	FIELD("dump", TRUST_COMMAND, TEXT, dump),
-	FIELD("check", TRUST_COMMAND, TEXT, check),
-	FIELD("paranoid", TRUST_HARMLESS, FLAG, paranoid),
-	FIELD("bounds", TRUST_FILE, TEXT, bounds, .set = set_bounds, .harmless = is_set),
-	FIELD("file", TRUST_FILE, LIST, files, .set = add_file),
-	FIELD("hash", TRUST_HARMLESS, TEXT, hash, REQUIRED),
-	FIELD("skip", TRUST_HARMLESS, COUNT, skip),
-	FIELD("limit", TRUST_HARMLESS, COUNT, limit, .otherwise = UINT64_MAX),
-	FIELD("sample", TRUST_HARMLESS, COUNT, sample),
-	FIELD("seed", TRUST_HARMLESS, NUMBER, seed, .set = set_seed),
-	FIELD("workloads", TRUST_HARMLESS, COUNT, workloads, REQUIRED),
-	FIELD("keep", TRUST_HARMLESS, NUMBER, keep, .set = set_keep, .put = put_keep,
-	      .otherwise = PLAN_KEEP_DEFAULT),
+#define PLAN_AS FIELD
+#include "run/test_options.def"
 };
 #undef FIELD
 
@@ -239,57 +140,6 @@ char *plan_now(void)
 	return xstrdup(text);
 }
 
-static bool was_given(const struct plan *p, const char *key)
-{
-	size_t i = 0;
-
-	while (!streq(fields[i].key.name, key))
-		i++;
-	return p->given >> i & 1;
-}
-
-/* Completes the options for persistent memory; refuses those that the target cannot have. */
-static int complete_pm(struct plan *p, const struct target_ops *target, struct err *err)
-{
-	if (p->model && model_find(p->model)->pm != target->pm)
-		return err_set(err, -EINVAL, "--model %s is for %s; %s has %s", p->model,
-			       target->pm ? "a disk" : "persistent memory", target->name,
-			       target->pm ? "persistent memory" : "a disk");
-	if (p->model && p->eadr)
-		return err_set(err, -EINVAL, "--eadr is a model: give it or --model, not both");
-	if (!target->pm) {
-		if (p->dump)
-			return err_set(err, -EINVAL,
-				       "--dump is for persistent memory, where the states of an "
-				       "operation are compared; %s has a disk: use --check",
-				       target->name);
-		if (p->eadr || p->split || p->granularity || p->media)
-			return err_set(err, -EINVAL, "--%s is for persistent memory; %s has a disk",
-				       p->eadr	  ? "eadr"
-				       : p->split ? "split"
-				       : p->media ? "media"
-						  : "granularity",
-				       target->name);
-		return 0;
-	}
-	unsigned kinds;
-	int rc = p->media ? media_parse_kinds(p->media, &kinds, err) : 0;
-	if (rc)
-		return rc;
-	if (p->granularity && p->granularity != PM_ATOMIC && p->granularity != PM_LINE)
-		return err_set(err, -EINVAL, "--granularity is 8 or 64, not %llu",
-			       (unsigned long long)p->granularity);
-	if (was_given(p, "prune") && !p->vary_all && !target->pm_loads)
-		return err_set(err, -EINVAL,
-			       "--prune reads is not available for %s: what it reads of its "
-			       "memory is not seen; leave it out",
-			       target->name);
-	/* Seeing what is read takes longer than trying a few states more. */
-	if (!was_given(p, "prune"))
-		p->vary_all = true;
-	return 0;
-}
-
 void plan_look_at_files(struct plan *p)
 {
 	struct target_opts opts = { .spec = p->target,
@@ -313,25 +163,17 @@ int plan_complete(struct plan *p, struct err *err)
 #define GUEST_OPTION		   TARGET_OPTION
 #include "target/options.def"
 	};
-	int rc = complete_pm(p, target, err);
+	/* In persistent memory, most of what can go wrong goes wrong within operations. */
+	if (!p->crash.modes)
+		p->crash.modes = target->pm ? RUN_REORDER : RUN_PERSIST;
+	int rc = crashes_complete(&p->crash, target, err);
 	if (!rc)
 		rc = target_opts_fit(&said, p->target, "--", err);
 	if (rc)
 		return rc;
-	/* In persistent memory, most of what can go wrong goes wrong within operations. */
-	if (!p->modes)
-		p->modes = target->pm ? RUN_REORDER : RUN_PERSIST;
-	if (p->lose_flush && !(p->modes & (RUN_REORDER | RUN_TORN)))
-		return err_set(err, -EINVAL,
-			       "--lose-flush needs --crash reorder: where all completed writes "
-			       "survive, no flush is missed");
-	if (target->coarse && p->modes & RUN_TORN)
-		return err_set(err, -EINVAL,
-			       "the writes of %s are seen only between operations, so none of them "
-			       "can be torn; give --crash without torn",
-			       target->name);
-	if (!was_given(p, "budget") && p->modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
-		p->budget = 200;
+	if (!given_has(&plan_record, p->given, "budget") &&
+	    p->crash.modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
+		p->crash.budget = 200;
 	if (!p->kernel) {
 		struct target_opts opts = { .spec = p->target,
 					    .mkfs = p->mkfs,
@@ -360,52 +202,23 @@ bool plan_from_stdin(const struct plan *p)
 
 void plan_run_opts(const struct plan *p, struct run_opts *out)
 {
-	struct err ignored = ERR_INIT; /* checked when the plan was completed */
-	unsigned media = 0;
-
-	if (p->media && media_parse_kinds(p->media, &media, &ignored))
-		media = 0;
 	*out = (struct run_opts){
 		.target = { .spec = p->target,
 			    .recorder = p->recorder,
-			    .eadr = p->eadr,
+			    .eadr = p->crash.eadr,
 			    .files_hash = p->files_hash,
 #define TARGET_OPTION(member, ...) .member = p->member,
 #define GUEST_OPTION		   TARGET_OPTION
 #include "target/options.def"
 		},
 		.guarantee = guarantee_find(p->guarantee),
-		.modes = (unsigned)p->modes,
-		.max_subset = (uint32_t)min(p->max_subset, (uint64_t)UINT32_MAX),
-		.budget = p->budget,
 		.seed = p->seed,
-		.vary_all = p->vary_all,
-		.lose_flush = p->lose_flush,
-		.pm = { .model = p->model ? model_find(p->model) : NULL,
-			.eadr = p->eadr,
-			.split = p->split,
-			.granularity = p->granularity },
-		.media = media,
-		.media_max = p->media_max,
-		.fsck = p->fsck,
-		.dump = p->dump,
-		.check = p->check,
-		.paranoid = p->paranoid,
 		.ours = p->ours,
 	};
+	crashes_opts(&p->crash, out);
 }
 
-/* ---- as text ---- */
-
-int plan_agrees(const struct plan *saved, const struct plan *given, struct err *err)
-{
-	return given_agree(&plan_record, saved, given, given->given, err);
-}
-
-void plan_print(const struct plan *p, struct strbuf *out)
-{
-	record_print(&plan_record, p, out);
-}
+/* ---- kept ---- */
 
 static int check_whole(const void *plan, struct err *err)
 {
@@ -419,38 +232,17 @@ static int check_whole(const void *plan, struct err *err)
 }
 
 static const char *const marked[] = { "suppressions", NULL };
-static const struct case_plan kept = { .type = &plan_record,
-				       .files = { "run", marked },
-				       .check = check_whole,
-				       .given = offsetof(struct plan, given) };
-
-int plan_parse(const char *text, size_t len, const char *source, struct plan *out, struct err *err)
-{
-	*out = (struct plan){ 0 };
-	return case_plan_parse(&kept, text, len, source, out, err);
-}
-
-int plan_save(const struct plan *p, const char *run, struct err *err)
-{
-	return case_plan_save(&kept, run, p, err);
-}
-
-int plan_sync(const char *run, struct err *err)
-{
-	return case_plan_sync(&kept, run, err);
-}
-
-int plan_load(const char *run, struct plan *out, struct err *err)
-{
-	return case_plan_load(&kept, run, out, err);
-}
+const struct case_plan plan_kept = { .type = &plan_record,
+				     .files = { "run", marked },
+				     .check = check_whole,
+				     .given = offsetof(struct plan, given) };
 
 int plan_trust(struct plan *p, const char *run, bool trust, struct err *err)
 {
 	auto_strbuf would = STRBUF_INIT;
 	struct err why = ERR_INIT;
 
-	p->ours = trust || !case_plan_verify(&kept, run, &why);
+	p->ours = trust || !case_plan_verify(&plan_kept, run, &why);
 	if (p->ours)
 		return 0;
 	strange_target(p->target, false, &would);

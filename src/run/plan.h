@@ -16,29 +16,28 @@
 #define RUN_PLAN_H
 
 #include "case/dir.h"
-#include "run/run.h"
+#include "case/plan_def.h"
+#include "run/crashes.h"
 
 enum { PLAN_KEEP_DEFAULT = 5 };
 
+/* Its members are in the order of RUN/run. */
 struct plan {
-	char *target, *kernel, *started, *guarantee, *recorder, *bounds, *hash;
-	char *media, *model;
+	char *target, *kernel, *started, *guarantee, *recorder;
 #define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
 #define GUEST_OPTION			 TARGET_OPTION
 #include "target/options.def"
-	char *files_hash;   /* of what they held when they were looked at; not saved */
-	char *dump, *check; /* commands of the user's that look at each state */
-	struct words files;
-	uint64_t modes, max_subset, budget, lose_flush, skip, limit, sample, seed, workloads;
-	uint64_t keep;	      /* cases of a cluster; UINT64_MAX: all */
-	uint64_t media_max;   /* lines of a state that are bad */
-	uint64_t granularity; /* of persistent memory: 8 or 64 */
-	bool vary_all, fsck, paranoid, eadr, split;
+	char *files_hash; /* of what they held when they were looked at; not saved */
+	struct crashes crash;
+#define PLAN_AS MEMBER
+#include "run/test_options.def"
 	bool ours;	/* this user made it, or takes it for his own; not saved */
 	uint64_t given; /* a bit for each key that was set */
 };
 
 extern const struct record_type plan_record;
+/* RUN/run, for case_plan_load() and so on. */
+extern const struct case_plan plan_kept;
 
 void plan_init(struct plan *p);
 void plan_release(struct plan *p);
@@ -49,21 +48,10 @@ int plan_set(struct plan *p, const char *option, const char *value, struct err *
 int plan_complete(struct plan *p, struct err *err) must_check;
 /* Notes what the guest's files hold: they may become others while the run goes on. */
 void plan_look_at_files(struct plan *p);
-/* An option that was given must be the same as in the saved plan. */
-int plan_agrees(const struct plan *saved, const struct plan *given, struct err *err) must_check;
 bool plan_from_stdin(const struct plan *p);
 /* Borrows from the plan. */
 void plan_run_opts(const struct plan *p, struct run_opts *out);
 
-void plan_print(const struct plan *p, struct strbuf *out);
-int plan_parse(const char *text, size_t len, const char *source, struct plan *out, struct err *err)
-	must_check;
-/* With the mark of this user. */
-int plan_save(const struct plan *p, const char *run, struct err *err) must_check;
-/* Writes to disk what plan_save() wrote, and the run's name. */
-int plan_sync(const char *run, struct err *err) must_check;
-/* -ENOENT if the run has none. */
-int plan_load(const char *run, struct plan *out, struct err *err) must_check;
 /*
  * Sets `ours`: its mark is this user's, or `trust` says that he takes it for his own. Refuses one
  * that is not, and that leads to more than a guest (trust.h).
@@ -72,8 +60,5 @@ int plan_trust(struct plan *p, const char *run, bool trust, struct err *err) mus
 
 /* The day and the time, as in "started"; to be freed. */
 char *plan_now(void);
-/* "persist,reorder", here and in cases. */
-void plan_print_modes(uint64_t modes, struct strbuf *out);
-int plan_parse_modes(const char *text, uint64_t *out, struct err *err) must_check;
 
 #endif

@@ -156,7 +156,7 @@ int progress_sync(struct progress *p, struct err *err)
 	int rc = p->unsynced ? io_sync_fd(p->fd, "the record of the work done", err) : 0;
 
 	if (!rc && p->unsynced && p->run)
-		rc = plan_sync(p->run, err);
+		rc = case_plan_sync(&plan_kept, p->run, err);
 	if (!rc)
 		p->run = NULL;
 	p->unsynced = rc != 0;

@@ -28,7 +28,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 	if (c->model && !model_known(c->model, err))
 		return err_context(err, "%s/case", c->dir);
 	uint64_t modes = 0;
-	if (c->crash && plan_parse_modes(c->crash, &modes, err))
+	if (c->crash && crashes_set_modes(&modes, c->crash, err))
 		return err_context(err, "%s/case", c->dir);
 	/* The kind is what is before the colon: the one that the run tried. */
 	auto_free char *kind = c->media ? xmemdupz(c->media, strcspn(c->media, ":")) : NULL;
@@ -110,6 +110,36 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	if (!rc)
 		rc = pm_choice_replay(&pm, &trace, &base, id, &first, err);
 	return rc ? rc : second_state(c, &first, second, out, err);
+}
+
+static void copy_without_head(const struct image *img, struct image *fs)
+{
+	static const unsigned char zeros[IMAGE_PAGE];
+	unsigned char page[IMAGE_PAGE];
+
+	image_init(fs, img->size - TARGET_NVDIMM_HEAD);
+	for (uint64_t at = 0; at < fs->size; at += IMAGE_PAGE) {
+		size_t n = (size_t)min(fs->size - at, (uint64_t)IMAGE_PAGE);
+
+		image_read(img, TARGET_NVDIMM_HEAD + at, page, n);
+		if (memcmp(page, zeros, n) != 0)
+			image_write(fs, at, page, n);
+	}
+}
+
+int replay_save_image(const struct stored_case *c, const char *dir, const char *name,
+		      struct err *err)
+{
+	auto_crash_state state = CRASH_STATE_INIT;
+	auto_image fs = IMAGE_INIT;
+	int rc = replay_state(c, &state, err);
+
+	if (rc)
+		return rc;
+	if (!c->guest_pm || !streq(c->guest_pm, "nvdimm") || state.image.size <= TARGET_NVDIMM_HEAD)
+		return image_save_below(&state.image, dir, name, false, err);
+	copy_without_head(&state.image, &fs);
+	return image_save_below(&fs, dir, name, false, err);
 }
 
 /* Of what was seen before any crash, a hang included, the trace says nothing. */

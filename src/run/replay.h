@@ -20,6 +20,9 @@ int replay_trace(const struct stored_case *c, struct trace *out, struct err *err
 int replay_recovery(const struct stored_case *c, struct trace *out, struct err *err) must_check;
 /* The state the crash left, with its image. Fails for a case from before any crash. */
 int replay_state(const struct stored_case *c, struct crash_state *out, struct err *err) must_check;
+/* Saves its image below a directory, as others mount it: of an NVDIMM, what is behind its head. */
+int replay_save_image(const struct stored_case *c, const char *dir, const char *name,
+		      struct err *err) must_check;
 /* Whether the trace says enough; else only running the workload again can show the case. */
 bool replay_from_trace(const struct stored_case *c);
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/below.h"
+#include "base/fault.h"
 #include "base/hash.h"
 #include "base/io.h"
 #include "core/trace_file.h"
@@ -111,7 +112,7 @@ static int store_base(const struct store_place *at, const struct image *base, bo
 	if (!rc && ours)
 		rc = mark_image(at->run, at->base, false, err);
 	if (!rc)
-		rc = plan_sync(at->run, err);
+		rc = case_plan_sync(&plan_kept, at->run, err);
 	*at->base_kept = !rc;
 	/* The next case will try again, and must not take it for another worker's. */
 	if (rc && below_remove(at->run, name, &ignored))
@@ -185,7 +186,7 @@ static void set_opts(struct stored_case *c, unsigned modes, const struct run_opt
 {
 	auto_strbuf crash = STRBUF_INIT;
 
-	plan_print_modes(modes ? modes : RUN_PERSIST, &crash);
+	crashes_print_modes(modes ? modes : RUN_PERSIST, &crash);
 	c->crash = strbuf_detach(&crash);
 	c->max_subset = o->max_subset;
 	c->budget = o->budget;
@@ -354,7 +355,7 @@ static int write_alone(const char *dir, const struct run_case *c, const struct r
 static int replace_files(const char *dir, const struct run_case *c, const struct run_opts *opts,
 			 struct err *err)
 {
-	/* Of a case that was here before; "case" first, so that no directory seems whole. */
+	/* The files of an older case; "case" comes first, so that no directory seems whole. */
 	static const char *const old[] = { "case", TRUST_MARK, "seen",	    "kernel-log",
 					   "said", "recovery", "diagnosis", "places" };
 	static const char *const now[] = { "problems",	"workload", "expected",	  "seen",
@@ -365,8 +366,11 @@ static int replace_files(const char *dir, const struct run_case *c, const struct
 
 	if (fd < 0)
 		return fd;
+	/* A directory of that name is not of a case, and stays. */
 	for (size_t i = 0; i < ARRAY_SIZE(old); i++)
-		unlinkat(fd, old[i], 0); /* a directory of that name is not of a case, and stays */
+		if ((fault_fails("store.unlink") || unlinkat(fd, old[i], 0) < 0) &&
+		    errno != ENOENT && errno != EISDIR)
+			return err_set(err, -errno, "cannot remove %s/%s: %m", dir, old[i]);
 	int rc = write_alone(dir, c, opts, err);
 	return rc ? rc : io_sync_run(dir, now, err);
 }
@@ -409,7 +413,7 @@ int store_hang(const struct store_place *at, const struct store_hang *h,
 	auto_strbuf text = STRBUF_INIT;
 	auto_findings problems = { 0 };
 	auto_newdir dir = IO_NEWDIR_INIT;
-	int rc = plan_sync(at->run, err);
+	int rc = case_plan_sync(&plan_kept, at->run, err);
 
 	if (!rc)
 		rc = open_case(at, &dir, err);

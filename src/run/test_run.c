@@ -8,6 +8,7 @@
 
 #include "base/io.h"
 #include "base/log.h"
+#include "case/given.h"
 #include "run/store.h"
 
 void test_run_init(struct test_run *r)
@@ -96,7 +97,7 @@ int test_run_begin(struct test_run *r, struct err *err)
 	if (!rc)
 		rc = save_suppressions(r, err);
 	if (!rc)
-		rc = plan_save(&r->plan, r->dir, err);
+		rc = case_plan_save(&plan_kept, r->dir, &r->plan, err);
 	return rc ? rc : progress_create(r->dir, r->plan.workloads, &r->progress, err);
 }
 
@@ -157,9 +158,9 @@ int test_run_resume(struct test_run *r, struct err *err)
 	if (!rc && r->output)
 		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", r->dir);
 	if (!rc)
-		rc = plan_load(r->dir, &r->plan, err);
+		rc = case_plan_load(&plan_kept, r->dir, &r->plan, err);
 	if (!rc)
-		rc = plan_agrees(&r->plan, &given, err);
+		rc = given_agree(&plan_record, &r->plan, &given, given.given, err);
 	/* In this order: a guest's kernel is asked for its version, and so is run. */
 	if (!rc)
 		rc = plan_trust(&r->plan, r->dir, r->trust, err);

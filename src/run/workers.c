@@ -23,7 +23,7 @@
 enum {
 	DEPTH = 2,	 /* workloads of a worker: it has the next while the last is written down */
 	STOP_MS = 10000, /* how long a worker may be silent once all shall stop */
-	DEATHS_MAX = 3,	 /* of a worker in a row, without a workload done between them */
+	DEATHS_MAX = 3,	 /* in a row, of a worker, without a workload done between them */
 	CLEAN_MS = 5000,
 };
 
@@ -489,7 +489,7 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 	if (!p.shared)
 		return err->code;
 	count_kept(&p);
-	/* Of a file system that is not its own, this machine's kernel has nothing to say. */
+	/* The log of this machine's kernel does not concern a guest's file system. */
 	if (target_is_guest(opts->run.target.spec))
 		p.kmsg.fd = -1;
 	else

@@ -19,7 +19,7 @@ _Noreturn void become_command(const struct become *b)
 	signals_in_child(false);
 	signal(SIGPIPE, SIG_DFL);
 	if (null >= 0 && null <= STDERR_FILENO)
-		fcntl(null, F_SETFD, 0); /* null is one of those that stay */
+		fcntl(null, F_SETFD, 0); /* null stays open if it is 0, 1 or 2 */
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 ||
 	    dup2(b->output < 0 ? null : b->output, STDOUT_FILENO) < 0 ||
 	    dup2(b->errors < 0 ? null : b->errors, STDERR_FILENO) < 0)
@@ -32,7 +32,7 @@ _Noreturn void become_command(const struct become *b)
 		setenv("PWD", b->dir, 1);
 	if (b->words)
 		execv(b->words[0], b->words);
-	/* The shell knows what to do with what is no program, or says what is wrong. */
+	/* The shell runs scripts without a "#!" line, or reports what is wrong. */
 	execl("/bin/sh", "sh", "-c", b->command, "sh", b->argument, (char *)NULL);
 	dprintf(STDERR_FILENO, "cannot run /bin/sh: %s\n", strerror(errno));
 	_exit(126);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* check_run.c - writes down what a check is told, runs it, and says how it ended. */
+/* check_run.c - writes the file for a check, runs the check, and describes its end. */
 #include "sandbox/check_run.h"
 
 #include <inttypes.h>

@@ -2,11 +2,11 @@
 /*
  * check_run.h - one run of the check command on a crash state, in a sandbox.
  *
- * In its environment is
+ * Its environment has
  *
- *	OUTAGE_DIR		where it runs
+ *	OUTAGE_DIR		its directory
  *	OUTAGE_ACKED		a file with the lines that had been acknowledged
- *	OUTAGE_CRASH_POINT	how many events had happened
+ *	OUTAGE_CRASH_POINT	the number of events that had happened
  *	OUTAGE_FILE, OUTAGE_MARKS	if a file is checked, its argument: it, and what else
  *				OUTAGE_ACKED is
  */
@@ -15,10 +15,10 @@
 
 #include "sandbox/sandbox.h"
 
-/* `opts` has no variables, but notes. `r` may be filled from before. */
+/* `opts` has notes, but no variables. `r` may hold an earlier result. */
 int check_run(const struct sandbox_opts *opts, uint64_t point, const char *acked, size_t acked_len,
 	      struct check_result *r, struct err *err) must_check;
-/* "passed", "exited with status 1", "did not end within 10 s", ... and what else was seen. */
+/* Adds "passed", "exited with status 1", "did not end within 10 s", ... and other facts. */
 void check_describe(const struct check_result *r, struct strbuf *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* in_child.c - a pool of one worker with one unit, which is the call. */
+/* in_child.c - makes the call as the one unit of a pool with one worker. */
 #include "sandbox/in_child.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static int work(void *ctx, struct pool_worker *w)
 	auto_strbuf text = STRBUF_INIT;
 	uint64_t unit;
 
-	signals_in_child(false); /* programs it runs have them as usual */
+	signals_in_child(false); /* default signals for the programs that it runs */
 	if (!pool_next(w, &unit, NULL))
 		return 0;
 	end.rc = c->fn(c->ctx, w, c->out, &end.err);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * launch.c - the launcher, a small process that is forked before its parent grows large; the
- * helpers that it forks, which run checks; and the sockets by which both are asked.
+ * helpers that it forks, which run checks; and the sockets for requests to both.
  *
- * Messages over a socket: to the launcher, a byte with the socket of the new helper; to a
- * helper first who it works for, a head with the namespaces and the root directory as descriptors,
- * and the texts; then a head and a text for each check, which it answers with a head and a text.
+ * Messages over a socket: to the launcher, a byte with the socket of the new helper; to a helper
+ * first a description of its worker, a head with the namespaces and the root directory as
+ * descriptors, and the texts; then a head and a text for each check, which it answers with a head
+ * and a text.
  */
 #include "sandbox/launch.h"
 
@@ -29,7 +30,7 @@ struct launcher {
 	pid_t pid;
 };
 
-/* Texts follow, in this order; the options' own pointers mean nothing. */
+/* Texts follow, in this order; the pointers in `opts` are not valid. */
 struct enter_head {
 	struct sandbox_opts opts;
 	uint64_t command, dir, notes; /* bytes */
@@ -40,7 +41,7 @@ struct ask_head {
 	uint64_t point, acked;
 };
 
-/* The output follows, or what is wrong. */
+/* The output follows, or an error message. */
 struct reply_head {
 	int rc;
 	struct check_result r;
@@ -61,17 +62,17 @@ static int join(const struct enter_head *h, const int fds[PLACES])
 {
 	int rc = 0;
 
-	/* The user namespace first: there we have the right to the other. */
+	/* The user namespace comes first: it gives the right to enter the other one. */
 	if (h->user && setns(fds[2], CLONE_NEWUSER))
 		rc = -errno;
 	if (!rc && setns(fds[0], CLONE_NEWNS))
 		rc = -errno;
-	/* A mount namespace has its own idea of where the root is. */
+	/* Entering a mount namespace has changed the root. */
 	if (!rc && (fchdir(fds[1]) || chroot(".") || chdir("/")))
 		rc = -errno;
 	for (int i = 0; i < 2 + h->user; i++)
 		util_close(fds[i]);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* the change of rights reset it */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of privileges has reset it */
 	return rc;
 }
 
@@ -95,7 +96,7 @@ static int enter(struct helper *w)
 	if (n != 2 + (n > 0 && h.user))
 		return -EPIPE;
 	w->opts = h.opts;
-	/* Pointers of the process that asks mean nothing here. */
+	/* Pointers of the asking process are not valid here. */
 	w->opts.argument = NULL;
 	w->opts.variables = NULL;
 	w->opts.command = read_text(w->fd, h.command);
@@ -155,7 +156,7 @@ static void launch(int fd, pid_t parent)
 
 	proc_tie(parent);
 	parent = getpid();
-	signal(SIGINT, SIG_IGN); /* a terminal sends these to all; the parent decides */
+	signal(SIGINT, SIG_IGN); /* a terminal sends these to all processes; the parent decides */
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* no_shell.c - splits a command into words, if it has nothing that a shell is needed for. */
+/* no_shell.c - splits a command into words, if it needs no shell. */
 #include "sandbox/no_shell.h"
 
 static bool is_plain(char c)
@@ -17,10 +17,10 @@ char **no_shell_words(const char *command)
 			return NULL;
 	command += strspn(command, " ");
 	size_t first = strcspn(command, " ");
-	/* With "=" it sets a variable. */
+	/* A first word with "=" sets a variable. */
 	if (!memchr(command, '/', first) || memchr(command, '=', first))
 		return NULL;
-	/* Each word takes two bytes at least; the text follows the pointers. */
+	/* Each word takes at least two bytes; the text follows the pointers. */
 	size_t most = len / 2 + 2;
 	char **words = xmalloc(most * sizeof(*words) + len + 1);
 	char *text = (char *)(words + most);

@@ -2,8 +2,8 @@
 /*
  * no_shell.h - commands that need no shell.
  *
- * A command is what a shell makes of it. Where that is nothing but a path and some words, the
- * shell's own start, about as long as that of a small program, can be saved.
+ * If a command is only a path and some words, the start of a shell, which takes about as long as a
+ * small program, can be saved.
  */
 #ifndef SANDBOX_NO_SHELL_H
 #define SANDBOX_NO_SHELL_H
@@ -11,8 +11,8 @@
 #include "base/util.h"
 
 /*
- * The words of a command that begins with a path (a name alone may be the shell's own), and has no
- * character that could mean something to a shell; NULL if it is not such a one. For free(), in one.
+ * Returns the words of a command that begins with a path (a bare name may be a shell builtin), and
+ * has no character that is special to a shell; else NULL. One free() releases all.
  */
 char **no_shell_words(const char *command);
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-/* Room for all that is ever sent at once. */
+/* Room for the descriptors of one message. */
 union passed {
 	struct cmsghdr head;
 	char room[CMSG_SPACE(PASS_MAX * sizeof(int))];

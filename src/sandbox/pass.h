@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pass.h - some bytes, and open descriptors with them, over a socket. */
+/* pass.h - passes bytes, with open descriptors, over a socket. */
 #ifndef SANDBOX_PASS_H
 #define SANDBOX_PASS_H
 
@@ -7,9 +7,9 @@
 
 enum { PASS_MAX = 3 }; /* descriptors at once */
 
-/* 0 or -errno. */
+/* Sends. Returns 0 or -errno. */
 int pass_send(int to, const void *data, size_t len, const int *fds, size_t n) must_check;
-/* How many came; or -errno. */
+/* Receives. Returns the number of descriptors, or -errno. */
 int pass_receive(int from, void *data, size_t len, int fds[static PASS_MAX]) must_check;
 
 #endif

@@ -2,17 +2,18 @@
 /*
  * sandbox.c - runs a command in a namespace of its own, bounded in time, through a keeper.
  *
- * Three processes: we; a keeper, which is number 1 of the namespace, or who gets all orphans where
- * there is none; and the command. The keeper watches the time, tells how the command ended, and
- * ends what is left. If it is killed, the kernel ends the rest of the namespace.
+ * There are three processes: this one; a keeper, which is number 1 of the namespace, or inherits
+ * all orphans if there is no namespace; and the command. The keeper watches the time, tells how the
+ * command ended, and ends all processes that are left. If it is killed, the kernel ends all
+ * processes of the namespace.
  *
- * To make namespaces and take them down costs more than a small command. So a keeper stays for the
- * next one, if what is mounted at the directory then comes to it (sandbox_opts.shared), and if the
- * command before did not mount or unmount anything: nothing else of it can be left. Its processes
- * are gone, and those of the next one are counted from 2 again.
+ * Making and removing namespaces costs more than a small command. So a keeper stays for the next
+ * command, if later mounts at the directory reach it (sandbox_opts.shared), and if the command
+ * before did not mount or unmount anything: nothing else of that command can be left. Its processes
+ * are gone, and those of the next one are numbered from 2 again.
  *
- * C1: only the keeper sends signals to processes that it cannot name, and to all of them only if it
- *     is number 1: everything else would be a stranger's.
+ * C1: only the keeper signals processes whose numbers it does not know, and it signals all only if
+ *     it is number 1: otherwise these would include strangers' processes.
  */
 #include "sandbox/sandbox.h"
 
@@ -41,9 +42,9 @@
 
 enum {
 	TIMEOUT_MS = 10000,
-	GRACE_MS = 50,	    /* for what is just about to end when the shell has */
-	BACKSTOP_MS = 5000, /* the keeper has to tell until then */
-	BUSY = 10,	    /* times longer, at most, on a busy machine: see patience.h */
+	GRACE_MS = 50,	    /* for processes that end a moment after the shell */
+	BACKSTOP_MS = 5000, /* the keeper must have answered by then */
+	BUSY = 10,	    /* at most so many times longer on a busy machine: patience.h */
 	LOOKS = 20,
 	LOOK_MS = 100,
 	OUTPUT_LIMIT = 16 << 10,
@@ -67,13 +68,13 @@ static void limit(int what, uint64_t most)
 
 struct start {
 	const struct sandbox_opts *opts;
-	char **words;	  /* of the command, if it needs no shell */
-	bool notes_moved; /* to where /proc is our own */
+	char **words;	  /* words of the command, if it needs no shell */
+	bool notes_moved; /* notes were moved below our own /proc */
 	int output, errors;
 	pid_t keeper;
 };
 
-/* In the keeper: the next command has the same variables with other values. */
+/* In the keeper: sets the variables, which are the same for each command, to new values. */
 static void set_variables(const struct start *s, char *variables)
 {
 	size_t len = s->notes_moved ? strlen(s->opts->notes) : 0;
@@ -103,7 +104,7 @@ static void run_command(const struct start *s)
 	struct rlimit no_core = { 0, 0 };
 
 	setsid();
-	/* Where no namespace ends with the keeper. */
+	/* For the case without a namespace that ends with the keeper. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != s->keeper)
 		_exit(127);
@@ -120,7 +121,7 @@ static void run_command(const struct start *s)
 struct sandbox_told {
 	int status;
 	bool hung, left;
-	bool ends; /* the keeper does */
+	bool ends; /* the keeper ends, too */
 };
 
 static uint64_t now_ms(void)
@@ -140,7 +141,7 @@ static void wait_until(uint64_t when_ms)
 	sigtimedwait(&child, NULL, &t);
 }
 
-/* Whether `shell` is among those that have ended; its status. */
+/* Reaps children. True if `shell` has ended; gives its status. */
 static bool reap(pid_t shell, int *status)
 {
 	bool found = false;
@@ -155,7 +156,7 @@ static bool reap(pid_t shell, int *status)
 	return found;
 }
 
-/* Any child at all; orphans become ours. */
+/* True if any child is left; the keeper inherits orphans. */
 static bool any_left(void)
 {
 	siginfo_t info;
@@ -175,7 +176,7 @@ static void kill_all(pid_t shell)
 	(void)reap_below();
 }
 
-/* A /proc of the namespace, and below it what the command shall find. */
+/* Mounts a /proc of the namespace, and the notes below it. */
 static bool own_proc(const struct sandbox_opts *o)
 {
 	auto_fd notes = (int)syscall(SYS_open_tree, AT_FDCWD, o->notes,
@@ -192,8 +193,8 @@ static bool own_proc(const struct sandbox_opts *o)
 }
 
 /*
- * Whether the command has had its time. On a busy machine the time in which it waited for a
- * processor does not count, if this /proc tells of it: that of another namespace has other numbers.
+ * True if the time of the command is up. The time in which it waited for a processor does not
+ * count, if this /proc tells it: that of another namespace has other numbers.
  */
 static bool out_of_time(const struct start *s, struct patience *p, uint64_t timeout_ms)
 {
@@ -205,13 +206,13 @@ static bool out_of_time(const struct start *s, struct patience *p, uint64_t time
 	return patience_ends(p, getpid(), limit_ns);
 }
 
-/* Runs the command, and ends what it left. Whether it could be started. */
+/* Runs the command, and ends the processes that it left. True if it could be started. */
 static bool keep_one(const struct start *s, uint64_t timeout_ms, struct sandbox_told *told)
 {
 	uint64_t look_ms = min(timeout_ms / LOOKS + 1, (uint64_t)LOOK_MS), grace;
 	struct patience patience;
 	bool ended = false;
-	/* Memory of a large process is not copied twice. */
+	/* With vfork(), the page tables of a large process are not copied. */
 	pid_t shell = vfork();
 
 	if (shell == 0)
@@ -234,7 +235,7 @@ static bool keep_one(const struct start *s, uint64_t timeout_ms, struct sandbox_
 	return true;
 }
 
-/* A request to a keeper; the descriptors for output, one or two, come with it, then variables. */
+/* A request to a keeper, with one or two descriptors for output; variables follow. */
 struct sandbox_request {
 	uint64_t timeout_ms, variables;
 };
@@ -244,7 +245,7 @@ static int mounts_open(void)
 	return open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 }
 
-/* Whether anything was mounted or unmounted since it was asked last. */
+/* True if anything was mounted or unmounted since the last call. */
 static bool mounts_changed(int fd)
 {
 	struct pollfd p = { fd, POLLPRI, 0 };
@@ -253,8 +254,8 @@ static bool mounts_changed(int fd)
 }
 
 /*
- * Processes of the next command have the numbers that those of the first had: a program that finds
- * a number of its own in a file must not take another one's process for itself.
+ * Numbers processes from 2 again: a program that finds its old number in a file must not take
+ * another process for itself.
  */
 static bool count_again(void)
 {
@@ -268,11 +269,11 @@ static bool read_variables(int fd, uint64_t len, struct strbuf *to)
 	strbuf_clear(to);
 	bool read = io_read_full(fd, strbuf_grow(to, len), len) == (ssize_t)len;
 	to->len = read ? len : 0;
-	strbuf_addch(to, 0); /* an empty one ends them */
+	strbuf_addch(to, 0); /* an empty text ends the list */
 	return read;
 }
 
-/* One command after the other, as long as requests come and the namespace is as it was. */
+/* The keeper: runs commands as long as requests come and the namespace is unchanged. */
 static void keep(const struct sandbox_opts *opts, int fd)
 {
 	struct start s = { .opts = opts,
@@ -289,7 +290,7 @@ static void keep(const struct sandbox_opts *opts, int fd)
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, NULL);
-	/* Mounts made here stay here. */
+	/* Mounts that are made here stay private. */
 	if (own && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
 		stay = false;
 	s.notes_moved = own && opts->notes && own_proc(opts);
@@ -313,7 +314,7 @@ static void keep(const struct sandbox_opts *opts, int fd)
 	_exit(0);
 }
 
-/* ---- we ---- */
+/* ---- the caller ---- */
 
 static pid_t start_keeper(const struct sandbox_opts *opts, int fd)
 {
@@ -356,20 +357,20 @@ void sandbox_keeper_end(struct sandbox_keeper *k)
 
 	if (!k->pid)
 		return;
-	kill(k->pid, SIGKILL); /* and with it goes its namespace */
+	kill(k->pid, SIGKILL); /* which ends its namespace */
 	(void)reap_wait(k->pid, &status);
 	util_close(k->fd);
 	*k = (struct sandbox_keeper){ 0 };
 }
 
-/* One of the pipes that the command writes to, and what is kept of it. */
+/* A pipe that the command writes to, and the output that is kept. */
 struct stream {
 	int from, to;
 	struct strbuf said;
 	bool cut;
 };
 
-enum { STREAMS = 2 }; /* the second is that of errors, if these are apart */
+enum { STREAMS = 2 }; /* the second is standard error, if that is separate */
 
 static int streams_open(struct stream s[STREAMS], size_t n, struct err *err)
 {
@@ -419,7 +420,7 @@ static void keep_said(struct stream s[STREAMS], size_t most, struct check_result
 	s[0].said = (struct strbuf)STRBUF_INIT;
 }
 
-/* Until the keeper has told, or its pipe is closed. False: it did neither in time. */
+/* Reads output until the keeper has answered or closed its pipe. False: neither in time. */
 static bool listen_to(const struct sandbox_opts *o, struct stream s[STREAMS], int tell,
 		      uint64_t until_ms, size_t most, struct sandbox_told *told, bool *heard)
 {
@@ -460,7 +461,7 @@ static void judge(const struct sandbox_told *told, bool heard, struct check_resu
 	r->left_processes = heard && told->left;
 }
 
-/* Has the command run, and waits for what the keeper tells. False: it told nothing in time. */
+/* Makes the keeper run the command, and waits for its answer. False: there was none in time. */
 static bool ask_keeper(struct sandbox_keeper *k, const struct sandbox_opts *opts,
 		       struct stream s[STREAMS], struct sandbox_told *told, bool *heard,
 		       struct check_result *r)
@@ -480,7 +481,7 @@ static bool ask_keeper(struct sandbox_keeper *k, const struct sandbox_opts *opts
 		return true;
 	bool in_time = listen_to(opts, s, k->fd, until, most, told, heard);
 	if (!in_time || !*heard)
-		reap_kill(k->pid); /* and what the command has started */
+		reap_kill(k->pid); /* and the processes that the command has started */
 	if (!in_time || !*heard || told->ends)
 		sandbox_keeper_end(k);
 	keep_said(s, most, r);

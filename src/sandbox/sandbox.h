@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox.h - runs a command of the user's: bounded in time and output, and alone. When it has
- * ended, or its time is up, everything that it started ends, too, and is waited for.
+ * sandbox.h - runs the user's command, bounded in time and output. When the command has ended, or
+ * its time is up, all processes that it started are ended, too, and waited for.
  *
- * The command runs as `/bin/sh -c COMMAND sh ARGUMENT`, or without a shell where that makes no
- * difference (no_shell.h), with standard input from /dev/null, in a session of its own, and where
- * the kernel lets us in a PID namespace with a /proc of its own. Without that namespace a process
- * that left its session is found as long as it is our descendant.
+ * The command runs as `/bin/sh -c COMMAND sh ARGUMENT`, or without a shell if that makes no
+ * difference (no_shell.h), with standard input from /dev/null, in a session of its own, and if the
+ * kernel allows it in a PID namespace with a /proc of its own. Without that namespace, a process
+ * that left the session is found as long as it is our descendant.
  *
- * How the command ended is data: an error of ours is only that it could not be started.
+ * The end of the command is data: only a failed start is an error.
  */
 #ifndef SANDBOX_SANDBOX_H
 #define SANDBOX_SANDBOX_H
@@ -20,22 +20,22 @@ struct sandbox_opts {
 	const char *command;
 	const char *argument; /* NULL: `dir` */
 	const char *dir;      /* absolute */
-	/* Variables set beside our own: "NAME=VALUE", each with its zero; or NULL. */
+	/* Variables beside our own: "NAME=VALUE", each with its NUL; or NULL. */
 	const struct strbuf *variables;
-	/* A directory on SPACE_DIR that it can see. A path below it in `variables` is changed. */
+	/* A directory on SPACE_DIR for the command. Paths below it in `variables` are adapted. */
 	const char *notes;
 	uint64_t timeout_ms; /* 0: 10 seconds */
 	size_t output_limit; /* bytes kept; 0: 16 KiB; at most CHECK_OUTPUT_MAX */
-	bool errors_apart;   /* standard error is kept apart, behind the rest */
-	/* Limits for each of its processes; 0: none. Of processes: does not bind root. */
+	bool errors_apart;   /* standard error is kept separately, behind the other output */
+	/* Limits for each of its processes; 0: none. processes_max does not bind root. */
 	uint64_t file_max, memory_max, processes_max;
-	/* If `watched`: the caller is at the other end; when it is gone, so is the command. */
+	/* If `watched`: the command ends when the caller, at the other end, closes it. */
 	bool watched;
 	int watch;
-	/* NULL, or zeros: runs one command after the other, for the same opts but the variables. */
+	/* NULL, or zeroed: kept for further commands with the same opts, except the variables. */
 	struct sandbox_keeper *keeper;
-	bool shared;	   /* mounts at `dir` are seen in later namespaces: a keeper may stay */
-	bool no_namespace; /* for tests: as if there were no PID namespaces */
+	bool shared;	   /* later mounts at `dir` reach the namespace: a keeper may stay */
+	bool no_namespace; /* for tests: behave as without PID namespaces */
 };
 
 struct sandbox_keeper {
@@ -43,7 +43,7 @@ struct sandbox_keeper {
 	int fd;
 };
 
-/* Fine if there is none. */
+/* Ends the keeper, if there is one. */
 void sandbox_keeper_end(struct sandbox_keeper *k);
 
 enum { CHECK_OUTPUT_MAX = 64 << 10 };
@@ -59,17 +59,17 @@ enum check_end {
 struct check_result {
 	enum check_end end;
 	int exit_code, signal;
-	bool left_processes; /* some were still there when it had ended; they are gone now */
-	bool filled;	     /* no room was left where the crash state is */
+	bool left_processes; /* the command left processes, which were ended */
+	bool filled;	     /* the file system of the crash state was full */
 	bool output_cut;
 	struct strbuf output; /* both streams */
-	size_t errors;	      /* bytes at its end that are standard error's, if that is apart */
+	size_t errors;	      /* bytes of standard error at its end, if separate */
 	uint64_t took_ns;
 };
 
 void check_result_release(struct check_result *r);
 
-/* `r` may be filled from before. */
+/* `r` may hold an earlier result. */
 int sandbox_run(const struct sandbox_opts *opts, struct check_result *r, struct err *err)
 	must_check;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bad_lines.c - puts media faults on crash states, and knows which of them were tried. */
+/* bad_lines.c - puts media faults on crash states, and remembers which of these were tried. */
 #include "search/bad_lines.h"
 
 #include "core/patch.h"
@@ -10,7 +10,7 @@ void bad_lines_release(struct bad_lines *b)
 	image_release(&b->old);
 }
 
-/* The memory after so many events if nothing is lost: a stale line goes back to that. */
+/* Makes the memory after the first `at` events with nothing lost: stale lines get this content. */
 static void image_at(const struct trace *t, const struct image *base, uint64_t at,
 		     struct image *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* flight.c - lists what was in flight at a crash, and names the states of any set of it. */
+/* flight.c - lists the pieces in flight at a crash, and makes ids of states from sets of them. */
 #include "search/flight.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* nested.c - makes runs of recoveries, and drops those of which nothing new can come. */
+/* nested.c - makes runs of recoveries, and drops recoveries that can show nothing new. */
 #include "search/nested.h"
 
 #include <inttypes.h>
@@ -27,7 +27,7 @@ static int make_dir(const struct nested *n, char **out, struct err *err)
 	return rc ? rc : below_make_dir(n->run, name, err);
 }
 
-/* One that stays keeps its number, and is told. */
+/* Removes the record. If that fails, the directory keeps its number, and the failure is counted. */
 static void drop_dir(struct nested *n)
 {
 	auto_free char *name = name_of_next(n);

@@ -51,8 +51,8 @@ static bool is_mark(enum event_kind kind)
 }
 
 /*
- * The one point of the marks around `point` that is kept: after the last EV_OP_END or EV_PERSIST,
- * or else after the last of them.
+ * Returns the only point that is kept of the marks around `point`: after the last EV_OP_END or
+ * EV_PERSIST, or after the last mark if there is neither.
  */
 static uint64_t point_of_marks(const struct trace *t, uint64_t point)
 {
@@ -71,7 +71,9 @@ static uint64_t point_of_marks(const struct trace *t, uint64_t point)
 	return to;
 }
 
-/* Right before the first of several marks the states are those after an event, and another matter.
+/*
+ * True if the event before the point is a mark. A point right before the first of several marks is
+ * not among them: its states are those of the event before it.
  */
 static bool is_among_marks(const struct trace *t, uint64_t point)
 {
@@ -128,7 +130,7 @@ struct pm_piece pm_piece_of(const struct pm_pieces *pieces, const struct trace *
 	const struct event *ev = &t->events.v[event];
 	struct pm_piece found = { event, ev->addr, 0 };
 
-	/* A store across lines is several. */
+	/* A store across lines is several pieces. */
 	for (size_t i = 0; i < pieces->n; i++)
 		if (pieces->v[i].event == event) {
 			found.addr = found.len ? min(found.addr, pieces->v[i].addr)

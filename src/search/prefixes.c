@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* prefixes.c - goes through a trace once, and notes what the memory held at each point. */
+/* prefixes.c - goes through a trace once, and notes the content of the memory at each point. */
 #include "search/prefixes.h"
 
 #include "core/patch.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prefixes.h - the states of a trace of persistent memory where nothing is lost. Of equal images
- * only one is tried, which may have lost stores that made no difference; whether no loss is needed
- * is asked here.
+ * prefixes.h - the states of a trace of persistent memory where nothing is lost. Only one of
+ * several equal images is tried, which may have lost stores that made no difference; this file
+ * tells whether the same image exists without a loss.
  */
 #ifndef SEARCH_PREFIXES_H
 #define SEARCH_PREFIXES_H
@@ -19,7 +19,9 @@ struct prefixes {
 void prefixes_find(const struct trace *t, const struct image *base,
 		   const struct crash_points *points, struct prefixes *out);
 void prefixes_release(struct prefixes *p);
-/* Where, between the same marks, the memory first held what a state holds; U64MAP_NONE: nowhere. */
+/*
+ * Returns the first point with the marks and the memory of a state; else, or if torn, U64MAP_NONE.
+ */
 uint32_t prefixes_like(const struct prefixes *p, const struct crash_state *s);
 
 #endif

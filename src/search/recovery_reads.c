@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* recovery_reads.c - remembers what each recovery read, and tells whether a write was among it. */
+/* recovery_reads.c - remembers the reads of each recovery, and finds the writes among them. */
 #include "search/recovery_reads.h"
 
 void reads_release(struct reads *r)

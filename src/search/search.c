@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* search.c - the loop over crash states: turns, the budget, and what is tried of a good state. */
+/* search.c - the loop over crash states: turns, the budget, and what is tried on a good state. */
 #include "search/search.h"
 
 #include "search/second.h"
@@ -26,13 +26,13 @@ void search_close(struct crash_search *s)
 
 /* ---- the budget ---- */
 
-/* Without second crashes the enumerator keeps to it. */
+/* True if the budget is spent. Without second crashes, the enumerator keeps the budget. */
 static bool is_spent(const struct crash_search *s)
 {
 	return s->again && s->states.budget && !s->left;
 }
 
-/* A state of a second crash is out of the budget of the first one's search as well. */
+/* A state of a second crash counts in the budget of the search of first crashes, too. */
 static void spend(struct crash_search *s)
 {
 	for (; s; s = s->within) {
@@ -54,7 +54,7 @@ void search_count(const struct crash_search *s, struct search_tally *out)
 
 /* ---- one state ---- */
 
-/* The states from which reads are learnt: they come before any that varies single pieces. */
+/* True for states from which reads are learnt: they come before any that varies single pieces. */
 static bool teaches(const struct crash_state *state)
 {
 	return state->layer == CRASH_NONE || state->layer == CRASH_ALL;
@@ -97,7 +97,7 @@ static int try_state(struct crash_search *s, const struct crash_state *state, st
 	rc = 0;
 	spend(s);
 	s->firsts -= s->firsts > 0;
-	/* This first crash and those to come share the rest evenly. */
+	/* This first crash and the later ones share the rest of the budget evenly. */
 	if (good && s->again && !is_spent(s)) /* G2 */
 		rc = s->ops->again(s->ctx, state,
 				   s->states.budget ? second_share(s->left, s->firsts) : 0, err);
@@ -113,7 +113,7 @@ static enum search_turn turn_of(struct crash_search *s, const struct crash_state
 	return s->ops->turn ? s->ops->turn(s->ctx, s->n, state) : SEARCH_TRY;
 }
 
-/* The end of a search ends those within it. */
+/* True if the search was stopped; a search within a stopped one is stopped, too. */
 static bool is_stopped(struct crash_search *s)
 {
 	s->stopped |= (s->ops->stopped && s->ops->stopped(s->ctx)) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* second.c - chooses the crashes whose recovery crashes, too, and divides the budget among them. */
+/* second.c - chooses the first crashes that get second ones, and divides the budget among them. */
 #include "search/second.h"
 
 #include <stdlib.h>
@@ -31,14 +31,14 @@ DEFINE_ORDER(by_turn, struct second_way,
 
 /* ---- which are chosen ---- */
 
-/* Leaves those from `n` on out. */
+/* Removes the ways from `n` on. */
 static void cut(struct second_ways *w, size_t n)
 {
 	while (w->n > n)
 		free(w->v[--w->n].state);
 }
 
-/* Takes the i-th to the n-th place. */
+/* Swaps the i-th way and the n-th. */
 static void keep(struct second_ways *w, size_t n, size_t i)
 {
 	struct second_way old = w->v[n];
@@ -47,7 +47,7 @@ static void keep(struct second_ways *w, size_t n, size_t i)
 	w->v[i] = old;
 }
 
-/* One state of each way. */
+/* Keeps one state of each way. */
 static void keep_unlike(struct second_ways *w)
 {
 	size_t ways = 0;

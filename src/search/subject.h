@@ -6,9 +6,9 @@
  *
  *	put -> recover -> look -> check -> clear
  *
- * T1: a place is cleared after each state, however the try ended: no state is tried on the remains
- *     of another.
- * T2: of several errors, the first is told.
+ * T1: no state is tried on the remains of another. A place is cleared after each state, however the
+ *     try ended; a place without clear() is made all new by the next put().
+ * T2: if several steps fail, the first error is returned.
  */
 #ifndef SEARCH_SUBJECT_H
 #define SEARCH_SUBJECT_H
@@ -16,18 +16,19 @@
 #include "base/err.h"
 
 /*
- * All return 0 or -errno. The subject notes the faults of a state, which are no errors. All but the
- * first may be NULL.
+ * All functions return 0 or -errno. The subject notes the faults of a state, which are no errors.
+ * All but put() may be NULL.
  */
 struct subject_ops {
-	/* Puts the state into its place. On failure nothing is left there. */
+	/* Puts the state into its place. After a failure another state can be put there (T1). */
 	int (*put)(void *subject, struct err *err);
-	/* Has it recovered. 1: it cannot be, and there is nothing to look at. */
+	/* Recovers the state. Returns 1 if that is impossible, and there is nothing to look at. */
 	int (*recover)(void *subject, struct err *err);
-	/* Notes what is there now. 1: it is not fit to be checked. */
+	/* Notes the content after recovery. Returns 1 if it is not fit to be checked. */
 	int (*look)(void *subject, struct err *err);
-	/* Judges it, and uses it. 1: it is not fit to be used. */
+	/* Judges the content, and uses it. Returns 1 if it is not fit to be used. */
 	int (*check)(void *subject, struct err *err);
+	/* NULL: put() leaves nothing of the state before. */
 	int (*clear)(void *subject, struct err *err);
 };
 

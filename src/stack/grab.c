@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * grab.c - reads the stack of a waiting thread from its memory, and names the addresses when a run
- * is over.
+ * grab.c - reads the stack of a waiting thread from its memory, and names the addresses at the end
+ * of a run.
  */
 #include "stack/grab.h"
 
@@ -20,7 +20,7 @@
 
 enum { COPY_MAX = 256 << 10, TRIES = 200, TRY_MS = 1 };
 
-/* Addresses as files have them: the same code is the same in all processes. */
+/* Addresses relative to their files, so that the same code is equal in all processes. */
 struct taken {
 	uint32_t n;
 	struct taken_at {
@@ -34,7 +34,7 @@ struct stacks {
 	struct vec_of(struct taken *) all;
 	struct vec_of(struct taken_slot {
 		uint64_t hash;
-		uint32_t stack; /* and one; 0: free */
+		uint32_t stack; /* index + 1; 0: free */
 	}) slots;		/* open addressing, a power of two */
 	struct vec_of(struct stack_call) calls;
 	uint64_t unreadable, late;
@@ -64,7 +64,7 @@ void stacks_free(struct stacks *s)
 	free(s);
 }
 
-/* ---- the same stack once ---- */
+/* ---- equal stacks are kept once ---- */
 
 static size_t slot_of(const struct stacks *s, uint64_t hash, const struct taken *t, size_t size)
 {
@@ -116,8 +116,8 @@ static uint32_t stack_index(struct stacks *s, const struct taken *t)
 /* ---- a thread ---- */
 
 /*
- * Where a thread entered the kernel. The thread has asked us for something and is about to wait for
- * the answer; until it does, it runs, and nothing is told.
+ * Gives the place where a thread entered the kernel. The thread has sent a request and is about to
+ * wait for the answer; as long as it still runs, /proc does not tell the place.
  */
 static bool where_is(uint32_t tid, uint64_t *sp, uint64_t *pc)
 {
@@ -138,7 +138,7 @@ static bool where_is(uint32_t tid, uint64_t *sp, uint64_t *pc)
 		else
 			util_sleep_ms(TRY_MS);
 	}
-	/* The call's number, six arguments, and these two. */
+	/* The file has the call's number, six arguments, and these two. */
 	return sscanf(text, "%*s %*s %*s %*s %*s %*s %*s %" SCNx64 " %" SCNx64, sp, pc) == 2;
 }
 
@@ -162,7 +162,7 @@ static bool take(struct stacks *s, uint32_t tid, struct taken *t)
 	if (!where_is(tid, &sp, &pc))
 		return false;
 	struct process *p = modules_process(&s->modules, tid, false);
-	/* A library or a thread may have come since. */
+	/* The process may have new libraries or threads. */
 	if (p && (!mapping_at(p, pc) || !mapping_at(p, sp)))
 		p = modules_process(&s->modules, tid, true);
 	if (!p || !copy_stack(s, tid, p, sp, &copy))
@@ -184,7 +184,7 @@ void stacks_grab(struct stacks *s, uint32_t tid, uint64_t number)
 {
 	struct taken t;
 
-	memset(&t, 0, sizeof(t)); /* with what is between members: it is hashed */
+	memset(&t, 0, sizeof(t)); /* with its padding, which is hashed */
 #ifdef __x86_64__
 	if (tid && take(s, tid, &t)) {
 		vec_push(&s->calls, (struct stack_call){ number, stack_index(s, &t) });
@@ -211,7 +211,7 @@ struct saving {
 		uint32_t first;
 		uint32_t n;
 		uint64_t addr;
-	}) known; /* frames of addresses that were met */
+	}) known; /* frames of addresses that are known */
 };
 
 static uint32_t table_module(struct saving *w, uint32_t n)
@@ -271,7 +271,7 @@ int stacks_save(struct stacks *s, const char *path, struct err *err)
 	struct saving w = { .s = s };
 	auto_strbuf text = STRBUF_INIT;
 
-	/* Nothing is fetched from other machines. */
+	/* No debug information is fetched from other machines. */
 	unsetenv("DEBUGINFOD_URLS");
 	w.symbols = xcalloc(s->modules.all.n + 1, sizeof(struct symbols *));
 	w.tried = xcalloc(s->modules.all.n + 1, sizeof(*w.tried));
@@ -291,7 +291,7 @@ int stacks_save(struct stacks *s, const char *path, struct err *err)
 	free(w.tried);
 	vec_release(&w.known);
 	stack_table_release(&w.t);
-	/* As part of a run: not for a group to write to, whatever umask says. */
+	/* The file is part of a run: a group may not write to it, whatever umask says. */
 	const char *name = strrchr(path, '/');
 	auto_free char *dir = name && name > path ? xmemdupz(path, (size_t)(name - path)) : NULL;
 	return io_write_file(dir, dir ? name + 1 : path, strbuf_str(&text), text.len, 0, err);

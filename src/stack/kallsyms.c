@@ -23,7 +23,7 @@ static int wrong(uint32_t line, const char *what, struct err *err)
 	return err_set(err, -EINVAL, "line %" PRIu32 " of the kernel's symbols %s", line, what);
 }
 
-/* Ends the word at `*at`, and goes behind what follows it; NULL if there is none. */
+/* Takes the word at `*at`, and moves to the next one; NULL if there is none. */
 static char *word(char **at)
 {
 	char *from = *at + strspn(*at, " \t"), *end = from + strcspn(from, " \t");
@@ -56,7 +56,7 @@ static bool is_address(const char *s, uint64_t *out)
 	return true;
 }
 
-/* "[name]" becomes "name". */
+/* True for "[name]", which becomes "name". */
 static bool is_module(char **s)
 {
 	size_t n = strlen(*s);
@@ -76,7 +76,7 @@ static int add_line(struct kallsyms *k, char *line, uint32_t number, struct err 
 	if (!addr)
 		return 0;
 	/*
-	 * A symbol that is used elsewhere, and defined nowhere, has no address: nm has such lines.
+	 * A symbol that is used but not defined has no address: nm prints such lines.
 	 */
 	if (addr[0] && !addr[1] && strchr("Uwv", addr[0]) && type && !name)
 		return 0;
@@ -100,7 +100,7 @@ static int add_line(struct kallsyms *k, char *line, uint32_t number, struct err 
 DEFINE_ORDER(by_address, struct kallsym,
 	     order(a->addr, b->addr) ?: order(b->global, a->global) ?: order(a->line, b->line))
 
-/* Of several names for one address, the global one that comes first, or the first. */
+/* Sorts by address. If an address has several names, the first global one is kept, or the first. */
 static void sort(struct kallsyms *k)
 {
 	size_t n = 0;

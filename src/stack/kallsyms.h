@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kallsyms.h - names of a kernel's functions by their addresses, from a text: System.map, what `nm`
- * prints of a vmlinux, or /proc/kallsyms of the running kernel.
+ * kallsyms.h - names of a kernel's functions by their addresses, from a text: System.map, the
+ * output of `nm` for a vmlinux, or /proc/kallsyms of the running kernel.
  *
  *	ffffffff81000000 T _text
  *	ffffffffc0201000 t ext4_init_fs	[ext4]
  *
- * Lines are in any order. Only code has names here.
+ * Lines are in any order. Only symbols of code are kept.
  */
 #ifndef STACK_KALLSYMS_H
 #define STACK_KALLSYMS_H
@@ -16,8 +16,8 @@
 #include "base/vec.h"
 
 enum {
-	KALLSYMS_NAME_MAX = 511,    /* as the kernel has it */
-	KALLSYMS_REACH = 256 << 10, /* a function is not longer: the rest has no name */
+	KALLSYMS_NAME_MAX = 511,    /* as in the kernel */
+	KALLSYMS_REACH = 256 << 10, /* the longest function: code behind has no name */
 };
 
 struct kallsym {
@@ -40,11 +40,11 @@ struct kallsyms {
 
 void kallsyms_release(struct kallsyms *k);
 
-/* Nothing is assumed of the text. A line that is none of the above is an error, with its number. */
+/* Parses a text that need not be trusted. A line of another form is an error, with its number. */
 int kallsyms_parse(const char *text, size_t len, struct kallsyms *out, struct err *err) must_check;
 int kallsyms_load(const char *path, struct kallsyms *out, struct err *err) must_check;
 
-/* The function around an address. False if there is none. `module` is "" for the kernel itself. */
+/* Finds the function around an address; false if there is none. `module` is "" for the kernel. */
 bool kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **name, const char **module,
 		   uint64_t *offset);
 /* "ext4_init_fs+0x12 [ext4]", or the address in hexadecimal. */

@@ -47,8 +47,9 @@ static uint32_t read_u32(const unsigned char *p)
 }
 
 /*
- * .eh_frame_hdr: a version, three encodings, where .eh_frame is, how many functions there are, and
- * for each of them where it begins and where it is described; as all linkers write it.
+ * Finds the table of .eh_frame_hdr: a version, three encodings, the address of .eh_frame, the
+ * number of functions, and for each its address and that of its description; as all linkers write
+ * it.
  */
 static void find_starts(struct module *m)
 {
@@ -80,7 +81,7 @@ static void open_module(struct modules *all, struct module *m, uint32_t pid)
 	size_t n = strlen(all->dir);
 	struct stat st;
 
-	/* Files below the mount would be asked of ourselves. */
+	/* Files below the mount are read below its root: the mount is served by this process. */
 	if (strncmp(m->path, all->dir, n) == 0 && m->path[n] == '/')
 		path = xasprintf("%s%s", all->root, m->path + n);
 	else
@@ -158,7 +159,7 @@ static struct process *process_of(struct modules *m, uint32_t pid, bool *known)
 		if (m->processes.v[i].pid == pid)
 			return &m->processes.v[i];
 	*known = false;
-	if (m->processes.n == PROCESSES_MAX) { /* short ones come and go: begin anew */
+	if (m->processes.n == PROCESSES_MAX) { /* too many short-lived ones: drop all */
 		for (size_t i = 0; i < m->processes.n; i++)
 			process_release(&m->processes.v[i]);
 		vec_clear(&m->processes);
@@ -177,7 +178,7 @@ struct process *modules_process(struct modules *m, uint32_t pid, bool fresh)
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/exe", pid);
 	if (stat(path, &st))
 		return NULL;
-	/* A process that became another program keeps its number. */
+	/* A process keeps its number when it executes another program. */
 	if (known && !fresh && p->exe_dev == st.st_dev && p->exe_ino == st.st_ino)
 		return p->maps.n ? p : NULL;
 	p->exe_dev = st.st_dev;
@@ -192,7 +193,7 @@ const struct mapping *mapping_at(const struct process *p, uint64_t addr)
 
 /* ---- addresses ---- */
 
-/* The segment that holds a place of the file, or an address of it. */
+/* Finds the segment with an offset of the file, or with an address. */
 static bool segment_at(const struct module *m, uint64_t at, bool by_address, GElf_Phdr *out)
 {
 	size_t n = 0;

@@ -12,7 +12,7 @@ enum { MAPS_MAX = 65536, INLINED_MAX = 4 };
 struct code_places {
 	struct modules modules;
 	struct process process;
-	struct vec_of(struct symbols *) symbols; /* of each module; read when first asked for */
+	struct vec_of(struct symbols *) symbols; /* by module; read when first needed */
 	struct vec_of(bool) known;
 };
 

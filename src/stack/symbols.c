@@ -12,7 +12,7 @@ struct symbols {
 	Dwfl_Module *module;
 };
 
-/* Debug information of its own package is looked for where it is installed, by build id. */
+/* Debug information of a separate package is found by build id, where it is installed. */
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
 	.find_debuginfo = dwfl_standard_find_debuginfo,
@@ -35,7 +35,7 @@ struct symbols *symbols_new(const struct module *m)
 	}
 	if (s->module)
 		return s;
-	util_close(fd); /* else it is the library's */
+	util_close(fd); /* otherwise the library closes it */
 	symbols_free(s);
 	return NULL;
 }
@@ -74,7 +74,7 @@ static uint32_t line_of(Dwarf_Die *call)
 	return dwarf_formudata(dwarf_attr(call, DW_AT_call_line, &a), &n) ? 0 : (uint32_t)n;
 }
 
-/* The unit of source that an address belongs to. Not all compilers write an index of these. */
+/* Finds the compilation unit of an address. Not all compilers write an index of units. */
 static Dwarf_Die *unit_of(const struct symbols *s, uint64_t addr, Dwarf_Addr *bias)
 {
 	Dwarf_Die *cu = dwfl_module_addrdie(s->module, addr, bias);
@@ -100,7 +100,7 @@ static struct stack_frame line_at(Dwarf_Die *cu, uint64_t addr)
 	return f;
 }
 
-/* The functions around an address, of which all but the outermost were put into the next. */
+/* Adds the functions around an address; each but the outermost was inlined into the next. */
 static bool add_functions(Dwarf_Die *cu, uint64_t addr, struct stack_frames *out)
 {
 	Dwarf_Die *scopes = NULL, *way = NULL;
@@ -122,7 +122,7 @@ static bool add_functions(Dwarf_Die *cu, uint64_t addr, struct stack_frames *out
 			f = (struct stack_frame){ .file = file_of(cu, &way[i]),
 						  .line = line_of(&way[i]) };
 	}
-	/* Without a function, the known lines are of the one before. */
+	/* If no function is found, the line is that of the function before. */
 	free(f.file);
 	free(scopes);
 	free(way);

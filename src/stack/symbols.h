@@ -5,14 +5,14 @@
 
 #include "stack/mapped.h"
 
-struct symbols; /* of one file */
+struct symbols; /* the symbols of one file */
 
 struct symbols *symbols_new(const struct module *m); /* NULL if it has none */
 void symbols_free(struct symbols *s);
 
 /*
- * Adds the frames of an address to `out`: one, or more where functions were put into others, the
- * innermost first. Only function, file and line are set; a frame is added in any case.
+ * Adds the frames of an address to `out`: one, or several if functions were inlined, the innermost
+ * first. Only function, file and line are set; a frame is added in any case.
  */
 struct stack_frames vec_of(struct stack_frame);
 void symbols_add(const struct symbols *s, uint64_t addr, struct stack_frames *out);

@@ -205,7 +205,7 @@ int stack_table_parse(const char *text, size_t len, struct stack_table *out, str
 	return 0;
 }
 
-/* ---- looking ---- */
+/* ---- searching ---- */
 
 const struct stack_list *stack_table_find(const struct stack_table *t, uint64_t number)
 {
@@ -223,7 +223,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Whether the file is a library that every program calls, and that is above suspicion. */
+/* True if the file is a system library, whose frames do not tell the program's place. */
 static bool is_system(const char *path)
 {
 	static const char *const names[] = { "libc.so", "libc-", "ld-linux", "libpthread",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * table.h - the call stacks of a recorded run, as they are kept: a text of lines whose fields are
- * separated by tabs.
+ * table.h - the file of the call stacks of a recorded run: lines whose fields are separated by
+ * tabs.
  *
  *	stacks	1			the first line; the version
  *	module	PATH BUILD-ID		a program or library; numbered from 0, as all of these are
@@ -10,10 +10,10 @@
  *					fields are empty, or line 0
  *	stack	FRAME...		the innermost first
  *	call	NUMBER STACK		the operation of this number had this stack
- *	missing	COUNT REASON		so many operations have none
+ *	missing	COUNT REASON		so many operations have no stack
  *
- * Operations are those of posix_event.number. A line speaks only of what stands above it. Lines of
- * another kind are passed over: a newer version may have more.
+ * Operations are those of posix_event.number. A line refers only to lines above it. Unknown kinds
+ * of lines are ignored: a newer version may have more.
  */
 #ifndef STACK_TABLE_H
 #define STACK_TABLE_H
@@ -44,7 +44,7 @@ struct stack_table {
 	struct vec_of(struct stack_call {
 		uint64_t number;
 		uint32_t stack;
-	}) calls; /* by number, ascending, once it is sorted */
+	}) calls; /* by number, ascending, after sorting */
 	struct vec_of(struct stack_missing {
 		uint64_t count;
 		char *reason;
@@ -54,7 +54,7 @@ struct stack_table {
 void stack_table_release(struct stack_table *t);
 
 void stack_table_print(const struct stack_table *t, struct strbuf *out);
-/* Nothing is assumed of the text. */
+/* Parses a text that need not be trusted. */
 int stack_table_parse(const char *text, size_t len, struct stack_table *out, struct err *err)
 	must_check;
 
@@ -62,8 +62,8 @@ int stack_table_parse(const char *text, size_t len, struct stack_table *out, str
 const struct stack_list *stack_table_find(const struct stack_table *t, uint64_t number);
 
 /*
- * Where in the program this is: the innermost frame with a source line, or else the innermost, that
- * is not of the C library. NULL if there is none.
+ * Returns the place in the program: the innermost frame with a source line that is not of the C
+ * library, else the innermost such frame. NULL if there is none.
  */
 const struct stack_frame *stack_place(const struct stack_table *t, const struct stack_list *s);
 /* "wal.c:212 in append_record"; without lines, "append_record (libwal.so+0x1234)". */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unwind.c - one frame after the other, on x86-64.
+ * unwind.c - finds one frame after the other, on x86-64.
  *
- * U1: a frame is above the one that it called: there are no more than the stack can hold.
- * U2: nothing is read but the copy of the stack, and the files.
+ * U1: a frame lies above the frame that it called, so the stack bounds their number.
+ * U2: only the copy of the stack and the files are read.
  */
 #include "stack/unwind.h"
 
@@ -39,7 +39,7 @@ struct eval {
 	bool has_cfa;
 	uint64_t v[EVAL_MAX];
 	size_t n;
-	unsigned missing; /* a register that was needed and is not known, and one */
+	unsigned missing; /* a needed register that is not known, + 1 */
 };
 
 static bool push(struct eval *e, uint64_t value)
@@ -123,7 +123,7 @@ static bool eval_op(struct eval *e, const Dwarf_Op *op)
 	}
 }
 
-/* Where a caller's register is, or what it is: by an expression for a place, or a value. */
+/* Evaluates an expression for the place or the value of a caller's register. */
 static bool eval_register(struct eval *e, const Dwarf_Op *ops, size_t n, uint64_t *out)
 {
 	bool value = n && ops[n - 1].atom == DW_OP_stack_value;
@@ -152,7 +152,7 @@ static bool eval_register(struct eval *e, const Dwarf_Op *ops, size_t n, uint64_
 
 enum call_kind { CALL_NONE, CALL_MAYBE, CALL_SURE };
 
-/* Whether what stands before a return address calls the function that begins at `start`. */
+/* Checks whether the instruction before a return address calls the function at `start`. */
 static enum call_kind call_before(const struct unwinder *u, uint64_t ra, const struct module *in,
 				  uint64_t start)
 {
@@ -181,9 +181,9 @@ static enum call_kind call_before(const struct unwinder *u, uint64_t ra, const s
 }
 
 /*
- * The frame of the function at `pc` begins where its frame pointer, which is not known, says. The
- * frame is above `sp`; `offset` is what is added to the pointer. A sure call is better than one
- * that may be.
+ * Searches the frame of the function at `pc`, which its frame pointer, not known here, would give.
+ * The frame lies above `sp`; `offset` is added to the pointer. A certain call is preferred to a
+ * possible one.
  */
 static bool find_pointer(const struct unwinder *u, uint64_t pc, uint64_t sp, uint64_t offset,
 			 uint64_t *out)
@@ -194,7 +194,7 @@ static bool find_pointer(const struct unwinder *u, uint64_t pc, uint64_t sp, uin
 	if (!module_address(u->m, u->p, pc, &m, &at))
 		return false;
 	uint64_t start = module_function(m, at);
-	/* At a call the stack is aligned, so that a frame begins at a multiple of 16. */
+	/* The stack is aligned at a call, so a frame begins at a multiple of 16. */
 	for (uint64_t cfa = (sp + 16 + 15) & ~(uint64_t)15; start && cfa < sp + SEARCH_BYTES;
 	     cfa += 16) {
 		if (!read_word(u->stack, cfa - 8, &ra))
@@ -250,13 +250,13 @@ static void find_register(const struct unwinder *u, Dwarf_Frame *f, const struct
 		return;
 	if (n) {
 		out->known[reg] = eval_register(&e, ops, n, &out->v[reg]);
-	} else if (!ops && reg != RA) { /* as it was */
+	} else if (!ops && reg != RA) { /* unchanged */
 		out->known[reg] = r->known[reg];
 		out->v[reg] = r->v[reg];
 	}
 }
 
-/* To the caller. False if there is none, or none that can be found. */
+/* Steps to the caller. False if there is none, or it cannot be found. */
 static bool step(const struct unwinder *u, struct regs *r, uint64_t *pc, bool first)
 {
 	static const int kept[] = { RBX, RBP, 12, 13, 14, 15, RA };
@@ -265,7 +265,7 @@ static bool step(const struct unwinder *u, struct regs *r, uint64_t *pc, bool fi
 	Dwarf_Frame *f = NULL;
 	uint64_t at, cfa;
 
-	/* The last instruction of a function may be a call: what comes after is another one. */
+	/* A function may end with a call: the return address is then in the next one. */
 	if (!module_address(u->m, u->p, *pc - !first, &m, &at) || !m->cfi ||
 	    dwarf_cfi_addrframe(m->cfi, at, &f))
 		return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* unwind.h - finds the callers of a thread's place, by what compilers tell for exceptions. */
+/* unwind.h - finds the callers of a thread's place, by the compilers' tables for exceptions. */
 #ifndef STACK_UNWIND_H
 #define STACK_UNWIND_H
 
@@ -14,7 +14,7 @@ struct stack_copy {
 	size_t len;
 };
 
-/* Addresses, the innermost first; all but the first are what will be returned to. */
+/* Gives addresses, the innermost first; all but the first are return addresses. */
 size_t unwind(const struct modules *m, const struct process *p, uint64_t pc,
 	      const struct stack_copy *stack, uint64_t out[UNWIND_MAX]);
 

@@ -2,7 +2,7 @@
 /*
  * fuse.c - user-space file systems that live on a disk file: "fuse:COMMAND {disk} {mnt}".
  *
- * The command is run by a shell and must stay in the foreground; {disk} is the recorded file, {mnt}
+ * A shell runs the command, which must stay in the foreground; {disk} is the recorded file, {mnt}
  * the place to mount. The target waits until something is mounted there, and again until the
  * command has ended after the unmount.
  */
@@ -24,8 +24,7 @@
 enum { SIZE_DEFAULT = 16 << 20, POLL_US = 500 };
 
 /*
- * The disk has another path each time: the program's words are kept with the name that the user
- * gave.
+ * Adds a program's output with the name that the user gave, as the disk has another path each time.
  */
 static void add_said(struct strbuf *said, const char *text, const char *disk)
 {
@@ -167,7 +166,7 @@ static int fuse_recover(struct target *t, struct strbuf *said, struct err *err)
 	if (!t->opts.recover)
 		return 0;
 	int rc = run_shell(t, t->opts.recover, disk_file(t->disk), &status, said, err);
-	/* As e2fsck has it: 1 to 3 is repaired, more is not. outage-test(1) says so. */
+	/* As for e2fsck, 1 to 3 mean repaired, more means not: see outage-test(1). */
 	return rc ? rc : status < 0 || status > 3;
 }
 

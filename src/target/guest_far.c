@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* guest_far.c - the requests to a file system that is mounted in a guest: struct target_far. */
+/* guest_far.c - makes the requests to a file system mounted in a guest: struct target_far. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -21,7 +21,7 @@ static int check_shell(const char *what, struct err *err)
 				 what);
 }
 
-/* The agent is told with the first operation, and again whenever something was mounted. */
+/* Notes the workload, which the agent gets with the first operation, and again after each mount. */
 static int far_begin(struct target *t, const struct workload *w, struct err *err)
 {
 	int rc = workload_command(w) ? check_shell("'shell'", err) : 0;
@@ -74,7 +74,7 @@ static int far_op(struct target *t, size_t i, int64_t *result, struct err *err)
 	rc = guest_part_ok(&part, err);
 	if (!rc && *result < -4095)
 		rc = err_set(err, -EPROTO, "the guest's answer makes no sense");
-	/* The agent, or its kernel, lacked what we had not given. */
+	/* The agent, or its kernel, lacked memory, which we give. */
 	if (!rc && *result == -ENOMEM)
 		rc = err_set(err, -ENOMEM,
 			     "the guest ran out of memory: it has %lluM; give it more with "
@@ -94,7 +94,7 @@ static int far_end(struct target *t, struct err *err)
 	return begun ? guest_target_ask(t, AGENT_END, &part, err) : 0;
 }
 
-/* Asks for a piece of a file: 0 and its bytes, 1 as ever, or -errno. `error`: it cannot be read. */
+/* Asks for a piece of a file: 0, 1 if the guest died, or -errno. `error`: it cannot be read. */
 static int read_piece(struct target *t, const char *path, uint64_t at, size_t len, void *to,
 		      int *error, struct err *err)
 {
@@ -112,7 +112,7 @@ static int read_piece(struct target *t, const char *path, uint64_t at, size_t le
 	const unsigned char *bytes = wire_bytes(&part, &got);
 	rc = guest_part_ok(&part, err);
 	if (!rc && !*error && got < len)
-		*error = ENODATA; /* as the walk calls it */
+		*error = ENODATA; /* as in a walk */
 	if (!rc && got > len)
 		rc = err_set(err, -EPROTO, "the guest's answer makes no sense");
 	if (!rc)
@@ -120,7 +120,7 @@ static int read_piece(struct target *t, const char *path, uint64_t at, size_t le
 	return rc;
 }
 
-/* The bytes of a file that were not sent with the tree. */
+/* Fetches the bytes of a file that were not sent with the tree. */
 static int fetch_content(struct target *t, struct tree *seen, struct tree_entry *e, struct err *err)
 {
 	unsigned char *data = arena_alloc(&seen->arena, e->size);
@@ -129,7 +129,7 @@ static int fetch_content(struct target *t, struct tree *seen, struct tree_entry 
 	for (uint64_t at = 0; !rc && !error && at < e->size; at += WIRE_READ_MAX)
 		rc = read_piece(t, e->path, at, (size_t)min(e->size - at, (uint64_t)WIRE_READ_MAX),
 				data + at, &error, err);
-	if (rc || error == ENAMETOOLONG) /* its hash must do */
+	if (rc || error == ENAMETOOLONG) /* only its hash is known */
 		return rc;
 	if (error) {
 		e->error = error;
@@ -191,7 +191,7 @@ static int far_walk(struct target *t, const struct tree_opts *opts, struct tree 
 	return rc;
 }
 
-/* Where time is counted in instructions, so much of it already takes seconds of ours. */
+/* If time is counted in instructions, this much of it takes seconds of real time. */
 enum { STEADY_PATIENCE_MS = 64 };
 
 static int far_usable(struct target *t, const struct tree *seen, struct findings *list,
@@ -201,7 +201,7 @@ static int far_usable(struct target *t, const struct tree *seen, struct findings
 	auto_strbuf text = STRBUF_INIT;
 	struct wire_in part;
 
-	/* The agent still has what it saw, unless it was started anew since. */
+	/* The agent still has the tree of its walk, unless it was restarted since. */
 	if (own(t)->walked != seen)
 		tree_print(seen, &(struct tree_opts){ 0 }, 0, &text);
 	wire_put_text(out, strbuf_str(&text));
@@ -282,8 +282,8 @@ static int far_fill(struct target *t, const char *name, uint64_t bytes, struct e
 }
 
 /*
- * One that runs and comes from that boot. Traced guests go first: a command of the workload may
- * have loaded a module there.
+ * Finds a guest that runs and comes from that boot. Traced guests are tried first: a command of the
+ * workload may have loaded a module there.
  */
 static struct guest *find_boot(struct guest_target *g, uint64_t boot)
 {
@@ -299,7 +299,7 @@ static int far_symbols(struct target *t, uint64_t machine, struct strbuf *out, s
 	struct wire_in part;
 	int rc = 0;
 
-	/* The one at hand may have ended, and come from the same boot when it starts again. */
+	/* The current guest may have ended; a restarted one may come from the same boot. */
 	if (!asked && !guest_runs(at_hand)) {
 		rc = own(t)->start(t, err);
 		asked = find_boot(own(t), machine);

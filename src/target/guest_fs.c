@@ -13,8 +13,8 @@ const char *const guest_nothing[] = { NULL };
 const char *const guest_nilfs_own[] = { ".nilfs", NULL };
 
 /*
- * mkfs of flash file systems want an empty folder to copy, and do not write to the file: these are
- * run by a shell, which gets more arguments, if there are any, and the file.
+ * mkfs programs of flash file systems need an empty folder to copy, and do not write to the file: a
+ * shell runs them, which gets further arguments, if any, and the file.
  */
 #define SCRIPT(text_, name_)                                                                       \
 	(const char *const[])                                                                      \
@@ -28,7 +28,7 @@ const char *const guest_nilfs_own[] = { ".nilfs", NULL };
 static const char make_jffs2[] = ARGUMENTS
 	"mkfs.jffs2 -n -e 65536 -p$size -r \"$d/empty\" $more -o \"$d/img\" && "
 	"cat \"$d/img\" >\"$1\"";
-/* A block has two heads of 64 bytes, and UBI keeps four blocks for itself. */
+/* A block has two headers of 64 bytes, and UBI needs four blocks. */
 static const char make_ubifs[] = ARGUMENTS
 	"mkfs.ubifs -m 8 -e 65408 -c $((size / 65536 - 4)) -r \"$d/empty\" $more "
 	"-o \"$d/img\" && printf '[v]\\nmode=ubi\\nimage=%s\\nvol_id=0\\nvol_type=dynamic\\n"
@@ -65,7 +65,7 @@ static const struct host_fs more_file_systems[] = {
 	  .foreign = true },
 };
 
-/* Of persistent memory: the names are ours, and those of the kernel are inside. */
+/* File systems on persistent memory: the outer names are ours, the inner ones the kernel's. */
 static const struct guest_pm_fs {
 	const char *name;
 	struct host_fs fs;
@@ -79,7 +79,7 @@ static const struct guest_pm_fs {
 	    .mount_opts = "dax",
 	    .fsck = (const char *const[]){ "e2fsck", "-f", "-n", NULL },
 	    .shutdown = true } },
-	/* Kernels before 6.0 refuse DAX where blocks can be shared. */
+	/* Kernels before 6.0 refuse DAX if blocks can be shared. */
 	{ "xfs-dax",
 	  { .name = "xfs",
 	    .mkfs = (const char *const[]){ "mkfs.xfs", "-q", "-f", "-K", "--unsupported", "-m",

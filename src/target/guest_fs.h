@@ -9,8 +9,8 @@
 #include "target/host.h"
 
 /*
- * Each with its guarantee, what mkfs leaves in its root, the package of its programs, and these:
- * X(NAME, GUARANTEE, IGNORE, PACKAGE, PROGRAMS...).
+ * Each entry has the guarantee, the names that mkfs leaves in the root, the package of the
+ * programs, and the programs: X(NAME, GUARANTEE, IGNORE, PACKAGE, PROGRAMS...).
  */
 #define GUEST_FILE_SYSTEMS(X)                                                                      \
 	X(ext4, "linux", guest_lost_found, "e2fsprogs", "mke2fs", "e2fsck")                        \
@@ -23,7 +23,7 @@
 	X(f2fs, "posix", guest_nothing, "f2fs-tools", "mkfs.f2fs", "fsck.f2fs")                    \
 	X(nilfs2, "posix", guest_nilfs_own, "nilfs-tools", "mkfs.nilfs2")
 
-/* The same for flash, with virtual machines only. */
+/* File systems for flash, with virtual machines only. */
 #define GUEST_FLASH_FILE_SYSTEMS(X)                                                                \
 	X(jffs2, "posix", guest_nothing, "mtd-utils", "mkfs.jffs2")                                \
 	X(ubifs, "posix", guest_nothing, "mtd-utils", "mkfs.ubifs", "ubinize")
@@ -37,13 +37,13 @@ extern const struct target_ops target_vm_jffs2, target_vm_ubifs, target_vm_bcach
 
 extern const char *const guest_lost_found[], *const guest_nothing[], *const guest_nilfs_own[];
 
-/* How it is made, recovered and checked; NULL: there is none of that name. */
+/* Returns how a file system is made, recovered and checked; NULL if there is none of that name. */
 const struct host_fs *guest_fs_find(const char *name);
 
 /*
- * One that is in no list, on persistent memory: "vm:pm:NAME,OPTIONS", as the kernel calls it. The
- * file system is made by a command that is run here, 'COMMAND {disk}', or by a first mount with
- * other options, "mount:OPTIONS".
+ * A file system in no list, on persistent memory: "vm:pm:NAME,OPTIONS", with the kernel's name. The
+ * file system is made by a command that runs here, 'COMMAND {disk}', or by a first mount with other
+ * options, "mount:OPTIONS".
  */
 #define GUEST_ANY_PM  "vm:pm"
 #define GUEST_MADE_BY "mount:"
@@ -54,23 +54,23 @@ struct guest_named_fs {
 	const char *argv[5];
 };
 
-/* `mkfs` and `out` stay where they are. */
+/* Fills `out`; neither `mkfs` nor `out` may move afterwards. */
 int guest_fs_named(const char *spec, const char *mkfs, struct guest_named_fs *out, struct err *err)
 	must_check;
 void guest_named_fs_release(struct guest_named_fs *n);
 
 /*
  * A file system of flash has no disk, but pages of the guest's memory that a driver, mtdram, shows
- * as flash: written data is there at once, as on flash, and no cache of the kernel is between.
+ * as flash: written data is durable at once, as on flash, without a cache of the kernel.
  */
 struct guest_flash {
 	const char *fs;
-	const char *source;   /* to be mounted */
-	const char *needs[3]; /* modules that it asks for by another name */
+	const char *source;   /* the source to mount */
+	const char *needs[3]; /* modules that it requests by another name */
 	uint32_t erase_block; /* in bytes */
 };
 
-/* NULL: it is on a disk. */
+/* Returns NULL if the file system is on a disk. */
 const struct guest_flash *guest_fs_flash(const char *name);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guest_target.c - the part that all targets in a guest do alike, whatever runs its kernel.
+ * guest_target.c - the part that all targets in a guest share, whatever runs the kernel.
  *
- * The guest is started when something is to be mounted, and kept from then on: crash states are put
- * on its disk while nothing is mounted. The guest is started anew after a panic, or when it cannot
- * unmount. mkfs and fsck are run here, as this user, on the memory that is the disk; recovery,
- * which writes what is to be recorded, is run in the guest.
+ * The guest is started at the first mount, and kept: crash states are put on its disk while it is
+ * not mounted. The guest is restarted after a panic, or when it cannot unmount. mkfs and fsck run
+ * here, as this user, on the memory that is the disk; recovery, whose writes are recorded, runs in
+ * the guest.
  */
 #include "target/guest_target.h"
 
@@ -68,7 +68,7 @@ int guest_target_init(struct target *t, struct guest_target *g, const struct tar
 	return choose_memory(g, opts->guest_memory, memory, err);
 }
 
-/* A kernel looks at it when it boots, before there is a file system. */
+/* Loads the head of the disk, which a kernel reads when it boots, before there is a file system. */
 static int load_head(struct target *t, struct err *err)
 {
 	struct image head;
@@ -123,7 +123,7 @@ void guest_target_close(struct target *t)
 
 /* ---- questions ---- */
 
-/* Asks the collected questions: 0 and the answer, 1 if the guest died of them. */
+/* Asks the collected questions. Returns 0 and the answer, or 1 if the guest died of them. */
 int guest_target_ask_all(struct target *t, struct wire_in *answer, struct err *err)
 {
 	int rc = guest_ask(own(t)->guest, 0, answer, err);
@@ -137,7 +137,7 @@ int guest_target_ask_all(struct target *t, struct wire_in *answer, struct err *e
 	return rc;
 }
 
-/* The same for one command. */
+/* Asks the question, and reads the answer to its one command. */
 int guest_target_ask(struct target *t, enum agent_command command, struct wire_in *part,
 		     struct err *err)
 {
@@ -156,7 +156,7 @@ struct strbuf *guest_target_begin(struct target *t, enum agent_command command)
 	return &g->out.text;
 }
 
-/* Where time is to be the same each time, nothing may depend on how long anything took. */
+/* Sets the clock of the guest, so that times do not depend on the duration of earlier steps. */
 void guest_target_set_clock(struct target *t, uint64_t seconds)
 {
 	struct guest *g = own(t)->guest;
@@ -185,7 +185,7 @@ static int first_line(const struct strbuf *said)
 	return (int)strcspn(strbuf_str(said), "\n");
 }
 
-/* The bytes of the disk that are the file system's. */
+/* The size of the file system, without the head of the disk. */
 static uint64_t fs_size(struct target *t)
 {
 	return t->opts.size - own(t)->head;
@@ -202,7 +202,7 @@ static int make_fs(struct target *t, struct image *out, struct err *err)
 	return host_make_fs(t, own(t)->fs, fd, path, out, err);
 }
 
-/* Makes it by mounting empty memory with options that it gets this one time. */
+/* Makes a file system by mounting empty memory with the options for the first mount. */
 static int first_mount(struct target *t, struct err *err)
 {
 	const char *made_by = own(t)->fs->made_by;
@@ -246,20 +246,20 @@ static int make_by_mount(struct target *t, struct image *out, struct err *err)
 }
 
 /*
- * By a command of the user's; the facts that it depends on are not known, so the result is not
- * kept.
+ * Makes a file system by the user's command; its dependencies are not known, so the result is not
+ * cached.
  */
 static int make_named(struct target *t, struct image *out, struct err *err)
 {
 	const char *command = t->opts.mkfs;
 
-	t->opts.mkfs = NULL; /* a command of its own takes no arguments for mkfs */
+	t->opts.mkfs = NULL; /* the user's command takes no arguments for mkfs */
 	int rc = make_fs(t, out, err);
 	t->opts.mkfs = command;
 	return rc;
 }
 
-/* Copies what is not zero of `from`, to where `to` has its place. */
+/* Copies the pages of `from` that are not zero to `to`, `at` bytes further on. */
 static void copy_shifted(const struct image *from, uint64_t at, struct image *to)
 {
 	static const unsigned char zeros[IMAGE_PAGE];
@@ -274,7 +274,7 @@ static void copy_shifted(const struct image *from, uint64_t at, struct image *to
 	}
 }
 
-/* A new file system is an image of its own; this makes it one of the whole disk. */
+/* Puts the image of a new file system behind the head, into an image of the whole disk. */
 static void put_behind_head(struct target *t, struct image *img)
 {
 	struct image whole;
@@ -318,7 +318,7 @@ int guest_target_mkfs(struct target *t, struct image *out, struct err *err)
 	return rc;
 }
 
-/* Where the guest died while something was tried, that is what there is to say. */
+/* Reports that the guest died during a step. */
 static int told_death(struct target *t, struct strbuf *said)
 {
 	t->died = true;
@@ -376,7 +376,7 @@ static uint32_t mount_flags(const struct target *t, struct strbuf *data)
 	return (uint32_t)flags;
 }
 
-/* Says why a step was refused. */
+/* Adds the reason why a step was refused. */
 static int told_refusal(struct target *t, const char *step, int error, struct strbuf *said)
 {
 	strbuf_addf(said, "%s: %s\n", step, strerror(error));
@@ -447,7 +447,7 @@ int guest_target_remount(struct target *t, struct strbuf *said, struct err *err)
 	return rc || !error ? rc : told_refusal(t, "remount", error, said);
 }
 
-/* A guest that cannot unmount is given up: its disk is what counts, and that is here. */
+/* Gives up a guest that cannot unmount: only its disk matters, and that is here. */
 static int give_up(struct target *t, bool clean, int error, struct err *err)
 {
 	log_info("the guest cannot unmount %s (%s), and is started anew", own(t)->fs->name,
@@ -471,13 +471,12 @@ int guest_target_umount(struct target *t, bool clean, struct err *err)
 
 	guest_listen(g);
 	wire_put_u32(out, cut_off);
-	/* Cut off before it is unmounted, a file system complains; that is our doing. */
+	/* A file system that is cut off before it is unmounted complains, which we have caused. */
 	g->quiet_of_device = cut_off;
 	int rc = guest_target_ask(t, AGENT_UMOUNT, &part, err);
 	g->quiet_of_device = false;
 	if (rc)
-		return min(rc,
-			   0); /* a guest that died of it has nothing mounted, and has said so */
+		return min(rc, 0); /* a guest that died has nothing mounted, and that is reported */
 	int error = (int)wire_u32(&part);
 	wire_u32(&part);
 	rc = guest_part_ok(&part, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guest_target.h - shared by targets in a guest, whatever runs its kernel: all but how the guest is
- * started.
+ * guest_target.h - the functions that all targets in a guest share, whatever runs the kernel: all
+ * but the start of the guest.
  */
 #ifndef TARGET_GUEST_TARGET_H
 #define TARGET_GUEST_TARGET_H
@@ -9,61 +9,60 @@
 #include "guest/guest.h"
 #include "target/guest_fs.h"
 
-/* Stands first in what such a target keeps in `own`, which guest_target_close() frees. */
+/* The first member of such a target's `own`, which guest_target_close() frees. */
 struct guest_target {
 	const struct host_fs *fs;
-	struct guest_named_fs named;	 /* `fs`, where it is in no list */
+	struct guest_named_fs named;	 /* `fs`, if it is in no list */
 	const struct guest_flash *flash; /* NULL: it is on a disk */
 	/*
-	 * The one that is asked. The others are for persistent memory, while it is recorded: they
-	 * are traced, which makes them slower; the last one with loads, and still slower.
+	 * `guest` is the current one. The others are for recordings of persistent memory: they are
+	 * traced, and slower; the last one with loads, and slower still.
 	 */
 	struct guest *guest, guests[3];
-	/* Which boot each of them comes from; those with the same number have the same memory map.
+	/* The boot from which each guest comes; guests of one boot have the same memory map.
 	 */
 	uint64_t boots[3];
 	bool ready;					 /* the guests are initialised */
-	int (*start)(struct target *t, struct err *err); /* the guest; it does not run */
+	int (*start)(struct target *t, struct err *err); /* starts the guest, which does not run */
 	char *kernel, *modules;
-	uint64_t memory;		     /* bytes that it is given, whole MiB */
+	uint64_t memory;		     /* the guest's memory in bytes, whole MiB */
 	int root;			     /* the archive */
-	char *files_hash;		     /* of the user's files in it, or NULL */
+	char *files_hash;		     /* the hash of the user's files in it, or NULL */
 	uint64_t head;			     /* bytes of the disk before the file system, */
-	void (*put_head)(struct image *img); /* and what puts them there; NULL: none */
+	void (*put_head)(struct image *img); /* writes these; NULL: none */
 	const struct workload *workload;     /* the operations to perform, or NULL */
 	const struct tree *walked;	     /* the agent's last walk, or NULL */
 	bool begun;			     /* the agent knows the workload */
 	bool shell;			     /* the guest was seen to have a shell */
-	uint64_t clock; /* where the clock starts at each mount, in seconds since 1970; 0: it just
-			   runs */
+	uint64_t clock; /* the clock at each mount, in seconds since 1970; 0: not set */
 };
 
 /*
- * To be called first when a target is opened; `g` is zeroed memory, and the target's from then on.
- * The guest has `memory` bytes unless the options say otherwise.
+ * Called first when a target is opened; `g` is zeroed memory, which the target then owns. The guest
+ * has `memory` bytes unless the options say otherwise.
  */
 int guest_target_init(struct target *t, struct guest_target *g, const struct target_opts *opts,
 		      uint64_t memory, struct err *err) must_check;
-/* And last: makes the disk. */
+/* Called last when a target is opened: makes the disk. */
 int guest_target_ready(struct target *t, struct err *err) must_check;
 
-/* Whether the guest has its disk mounted. */
+/* Tells whether the guest has its disk mounted. */
 void guest_target_in_use(struct target *t, bool in_use);
 
-/* A question of one part; the bytes put into the returned buffer are the part's. */
+/* Begins a question of one part, whose bytes go into the returned buffer. */
 struct strbuf *guest_target_begin(struct target *t, enum agent_command command);
-/* Asks it: 0 and the answer, 1 if the guest died of it. */
+/* Asks the question. Returns 0 and the answer, or 1 if the guest died of it. */
 int guest_target_ask(struct target *t, enum agent_command command, struct wire_in *part,
 		     struct err *err) must_check;
-/* The same for all parts that were put into the question. */
+/* As guest_target_ask(), for a question of several parts. */
 int guest_target_ask_all(struct target *t, struct wire_in *answer, struct err *err) must_check;
-/* Puts a part that sets the clock before the others, and reads its answer, if that is wanted. */
+/* Add a part that sets the clock, before the others, and read its answer, if the clock is set. */
 void guest_target_set_clock(struct target *t, uint64_t seconds);
 int guest_target_clock_set(struct target *t, struct wire_in *answer, struct err *err) must_check;
 
 /*
- * Makes a mounted file system write out what it has, and keep still; the disk is then as if it were
- * unmounted. Thawed, it goes on. Nothing may be written to it meanwhile.
+ * Freezes a mounted file system: it writes all its data and then nothing more, so the disk is as
+ * after an unmount; or thaws it. No operation may write meanwhile.
  */
 int guest_target_freeze(struct target *t, struct err *err) must_check;
 int guest_target_thaw(struct target *t, struct err *err) must_check;

@@ -2,8 +2,8 @@
 /*
  * host.c - file systems of this machine's own kernel, on a recording disk.
  *
- * Journaling file systems recover when they are mounted; ext2 is given to its fsck first, as after
- * a crash it must.
+ * Journaling file systems recover when they are mounted; ext2 needs its fsck first, as after any
+ * crash.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ enum { MIB = 1 << 20, E2_JOURNAL_SIZE = 8 << 20 };
 	}
 
 static const char *const e2fsck_check[] = { "e2fsck", "-f", "-n", NULL };
-/* Preening refuses what ext2 rightly leaves after a crash; then a person is asked, and says yes. */
+/* `e2fsck -p` refuses some states that ext2 may leave after a crash; `-y` repairs these. */
 static const char *const e2fsck_preen[] = { "e2fsck", "-p", NULL };
 static const char *const e2fsck_repair[] = { "e2fsck", "-y", NULL };
 
@@ -153,7 +153,7 @@ static int host_open(struct target *t, const struct target_opts *opts, struct er
 	return disk_open(opts->recorder, t->opts.size, &t->disk, err);
 }
 
-/* How long the first line is; the others are mostly about how a program is used. */
+/* The length of the first line; the other lines are mostly a usage text. */
 static int first_line(const struct strbuf *said)
 {
 	return (int)min(strcspn(strbuf_str(said), "\n"), (size_t)300);
@@ -175,7 +175,7 @@ int host_make_fs(struct target *t, const struct host_fs *fs, int fd, const char 
 	return rc ? rc : image_load_fd(fd, path, out, err);
 }
 
-/* As its superblock says, a kilobyte from the start. */
+/* True if the superblock, which begins at byte 1024, has a journal. */
 static bool has_e2_journal(const struct image *img)
 {
 	enum { AT_COMPATIBLE = 1024 + 92, HAS_JOURNAL = 4 };
@@ -189,7 +189,7 @@ static bool has_e2_journal(const struct image *img)
 int host_check_new(const struct target *t, const struct host_fs *fs, const struct image *img,
 		   struct err *err)
 {
-	/* A user who gives mkfs a word about the journal knows what he does. */
+	/* A user who tells mkfs about the journal has decided. */
 	if (!fs->journal_size || has_e2_journal(img) ||
 	    (t->opts.mkfs && strstr(t->opts.mkfs, "has_journal")))
 		return 0;
@@ -200,7 +200,7 @@ int host_check_new(const struct target *t, const struct host_fs *fs, const struc
 		       (unsigned long long)fs->journal_size >> 10);
 }
 
-/* Runs mkfs on a file of its own, and reads that. */
+/* Runs mkfs on a new file, and reads the result. */
 static int make_fs(struct target *t, struct image *out, struct err *err)
 {
 	auto_free char *path = NULL;
@@ -219,8 +219,8 @@ static int host_mkfs(struct target *t, struct image *out, struct err *err)
 	struct cache_key key;
 
 	/*
-	 * Such an id is drawn by lot, anew each time; given one, mkfs.btrfs would open every block
-	 * device to see whether it is taken, the disks of other runs among them.
+	 * Such an id is random, and new each time; if it were given, mkfs.btrfs would open every
+	 * block device, also the disks of other runs, to see whether it is in use.
 	 */
 	if (fs->own_id)
 		return make_fs(t, out, err);
@@ -281,7 +281,7 @@ int target_mount_device(struct target *t, const char *device, struct strbuf *sai
 	if (mount(device, t->mnt, t->ops->name, flags, strbuf_str(&data)) < 0) {
 		int error = errno;
 
-		/* Missing support is our trouble; anything else is the file system's verdict. */
+		/* Missing support is an error of ours; other failures are the file system's. */
 		if (error == ENODEV)
 			return err_set(err, -error, "this kernel has no %s", t->ops->name);
 		strbuf_addf(said, "mount: %s\n", strerror(error));
@@ -307,10 +307,10 @@ static int host_mount(struct target *t, struct strbuf *said, struct err *err)
 #define OUTAGE_IOC_SHUTDOWN _IOR('X', 125, uint32_t)
 
 /*
- * The disk will not be looked at again, so the writes of an unmount are of no interest. Cutting the
- * file system off first saves that writing, and costs a few lines in the kernel's log, which a
- * serial console takes longer to print than the writing takes. Where there is none, it is found out
- * by trying both in turn.
+ * The disk is not read again, so the writes of an unmount are not needed. A shutdown of the file
+ * system before the unmount avoids them, but adds lines to the kernel's log, and a serial console
+ * takes longer to print these than the writes take. Without a serial console, both ways are tried
+ * in turn to find the faster one.
  */
 enum { TRIALS = 8, BUSY_TRIES = 2500 };
 
@@ -347,7 +347,7 @@ static int host_umount(struct target *t, bool clean, struct err *err)
 	bool may = !clean && fs_of(t)->shutdown && t->root >= 0;
 	bool with = may && choose_cut_off();
 
-	/* An older kernel refuses; then it is unmounted as usual. */
+	/* An older kernel refuses; then the unmount is an ordinary one. */
 	t->cut_off = with && ioctl(t->root, OUTAGE_IOC_SHUTDOWN, &no_log_flush) == 0;
 	int rc = unmount(t, err);
 	if (!rc && may && cut_off.tried++ < TRIALS)
@@ -365,7 +365,7 @@ static int host_recover(struct target *t, struct strbuf *said, struct err *err)
 	int rc = host_run_tool(t, fs->recover, NULL, disk_device(t->disk), &status, said, err);
 	if (!rc && (status < 0 || status > 3) && fs->repair)
 		rc = host_run_tool(t, fs->repair, NULL, disk_device(t->disk), &status, said, err);
-	/* 1: errors corrected; 2: and a reboot is wanted. More: a person must look at it. */
+	/* 1: errors corrected; 2: and a reboot is needed; more: not repaired. */
 	return rc ? rc : status < 0 || status > 3;
 }
 

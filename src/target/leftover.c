@@ -23,7 +23,7 @@
 #include "record/loop.h"
 #include "base/scratch.h"
 
-/* A process that is told to end gets this long to tidy up, and then to die. */
+/* The time for a process to clear up after a signal, and then to die. */
 enum { GRACE_MS = 3000, LOOK_MS = 50 };
 
 const char *leftover_kind_name(enum leftover_kind kind)
@@ -109,7 +109,7 @@ static enum owner_state owner_of_disk(pid_t pid, bool *self)
 	return state;
 }
 
-/* Whether the process is a leftover, and of which kind. */
+/* True if the process is a leftover; gives its kind. */
 static bool judge(pid_t pid, enum leftover_kind *kind)
 {
 	bool self = false;
@@ -123,7 +123,7 @@ static bool judge(pid_t pid, enum leftover_kind *kind)
 		return true;
 	if (!is_outage(pid))
 		return false;
-	/* A worker dies with its parent; if it did not, it is stuck. */
+	/* A worker dies with its parent; one that did not is stuck. */
 	if (self && !is_outage(p.parent))
 		return true;
 	*kind = LEFTOVER_STOPPED;
@@ -131,8 +131,8 @@ static bool judge(pid_t pid, enum leftover_kind *kind)
 }
 
 /*
- * The keeper of a FUSE disk holds nothing that names its owner, but it is the parent of the server,
- * which does. Told to go on, it tidies up by itself.
+ * Continues a stopped keeper. The keeper of a FUSE disk has no file that names its owner, but it is
+ * the parent of the server, which has one. When it continues, it clears up by itself.
  */
 static void wake(pid_t pid)
 {
@@ -193,7 +193,7 @@ static void clear_processes(struct leftovers *l)
 			wake((pid_t)l->v[i].number);
 	wait_for_end(l);
 	for (size_t i = 0; i < l->n; i++)
-		/* The process is judged once more: its number may have gone to another one. */
+		/* The process is judged once more: another process may have its number by now. */
 		if (l->v[i].kind == LEFTOVER_PROCESS && judge((pid_t)l->v[i].number, &kind) &&
 		    kind == LEFTOVER_PROCESS)
 			kill((pid_t)l->v[i].number, SIGKILL);
@@ -272,7 +272,7 @@ static void find_files_in(const char *path, struct leftovers *out)
 		if (strncmp(e->d_name, "outage-", 7) != 0 ||
 		    owner_state(e->d_name, NULL) != OWNER_GONE)
 			continue;
-		/* Any user can make a file with such a name here: only our own are looked into. */
+		/* Any user can make a file with such a name here: only our own are read. */
 		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    st.st_uid == geteuid())
 			add(out, LEFTOVER_FILE, 0, xasprintf("%s/%s", path, e->d_name));
@@ -330,7 +330,7 @@ static int clear_one(const struct leftover *l)
 		return umount2(l->what, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 	case LEFTOVER_LOOP:
 		r = loop_clear_orphan(l->number);
-		return r == -ENXIO || r == -ENOENT ? 0 : r; /* another process did it */
+		return r == -ENXIO || r == -ENOENT ? 0 : r; /* another process has removed it */
 	case LEFTOVER_FILE:
 		return nftw(l->what, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) ? -errno : 0;
 	default:

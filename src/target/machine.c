@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* machine.c - tries each thing that the program needs of the machine, and says what is missing. */
+/* machine.c - tries each part of the machine that the program needs, and tells the missing ones. */
 #include "target/machine.h"
 
 #include <dirent.h>
@@ -32,7 +32,7 @@ const char *machine_status_name(enum machine_status status)
 	return names[status];
 }
 
-/* Takes over `words` and `fix`. True if it is ok. */
+/* Adds a line; takes ownership of `words` and `fix`. True if the status is ok. */
 static bool add(struct machine *m, const char *name, enum machine_status status, char *words,
 		char *fix)
 {
@@ -44,7 +44,7 @@ static bool add(struct machine *m, const char *name, enum machine_status status,
 	return status == MACHINE_OK;
 }
 
-/* ---- who and where ---- */
+/* ---- user and namespaces ---- */
 
 static bool look_root(struct machine *m)
 {
@@ -62,7 +62,7 @@ static int enter(void *ctx, struct pool_worker *w, void *out, struct err *err)
 	return scratch_enter(err);
 }
 
-/* In a child, for there is no way back out of a namespace. */
+/* Tries in a child, as a process cannot leave a namespace again. */
 static bool look_namespace(struct machine *m)
 {
 	struct err err = ERR_INIT;
@@ -86,7 +86,7 @@ static void look_btf(struct machine *m)
 		    xstrdup("boot a kernel with CONFIG_DEBUG_INFO_BTF=y, such as Debian's"));
 }
 
-/* True if one of them works. */
+/* True if a recorder works. */
 static bool look_recorders(struct machine *m)
 {
 	const char *name, *first = NULL;
@@ -189,7 +189,7 @@ static bool file_has_line(const char *path, const char *word)
 
 enum kernel_has { KERNEL_NO, KERNEL_YES, KERNEL_MODULE };
 
-/* /proc/filesystems lists what is loaded; a module is loaded by the first mount. */
+/* /proc/filesystems lists loaded file systems; the first mount loads a module. */
 static enum kernel_has kernel_has(const char *fs)
 {
 	struct utsname u;
@@ -199,12 +199,12 @@ static enum kernel_has kernel_has(const char *fs)
 	if (uname(&u) < 0)
 		return KERNEL_NO;
 	auto_free char *dir = xasprintf("/lib/modules/%s", u.release);
-	/* One driver serves the three. */
+	/* The module ext4 serves ext2, ext3 and ext4. */
 	return modules_have(dir, strncmp(fs, "ext", 3) == 0 ? "ext4" : fs) ? KERNEL_MODULE
 									   : KERNEL_NO;
 }
 
-/* Programs of a target that are not there, as a list. */
+/* Lists the missing programs of a target. */
 static void missing_programs(const struct target_ops *t, struct strbuf *out)
 {
 	for (const char *const *p = t->programs; p && *p; p++) {
@@ -254,7 +254,7 @@ static bool has_programs(const struct target_ops *t)
 	return !missing.len;
 }
 
-/* File systems that can be tested in a guest of that kind. */
+/* Lists the file systems that can be tested in a guest of that kind. */
 static void list_guests(const char *kind, bool (*has)(const struct target_ops *t),
 			struct strbuf *out)
 {
@@ -263,7 +263,7 @@ static void list_guests(const char *kind, bool (*has)(const struct target_ops *t
 			strbuf_addf(out, " %s", targets[i]->name);
 }
 
-/* User-mode Linux needs nothing of the above: neither root, nor a device, nor a mount. */
+/* User-mode Linux needs none of the above: neither root, nor a device, nor a mount. */
 static bool look_uml(struct machine *m)
 {
 	static const char name[] = "user-mode Linux";
@@ -304,7 +304,7 @@ static bool look_vm(struct machine *m)
 	return add(m, name, MACHINE_OK, xstrdup(strbuf_str(&how)), NULL);
 }
 
-/* For `outage pm`: the emulator with our tracer in it is tried. */
+/* Tries the emulator with our tracer, for `outage pm`. */
 static void look_pm(struct machine *m)
 {
 	static const char name[] = "pm programs";
@@ -320,7 +320,7 @@ static void look_pm(struct machine *m)
 	tracer_close(&t);
 }
 
-/* ---- the rest ---- */
+/* ---- other parts ---- */
 
 static uint64_t meminfo_mib(const char *name)
 {

@@ -32,8 +32,8 @@ char *server_command(const char *command, const char *disk, const char *mnt)
 }
 
 /*
- * A shell that stays between us and the server would die with us and leave the server behind. Where
- * the command is a simple one, the server takes the shell's place.
+ * Adds `exec` to a simple command, so that the server replaces the shell: a shell in between would
+ * die with this process and leave the server behind.
  */
 static char *in_place(const char *line)
 {
@@ -62,7 +62,7 @@ int server_start(const char *line, pid_t *out, struct err *err)
 	return 0;
 }
 
-/* The server is not asked: one that serves a damaged disk may have no answer about its root. */
+/* This sends no request to the server: with a damaged disk it may not answer one about its root. */
 bool server_has_mounted(const char *mnt, const struct stat *before)
 {
 	struct statx now;

@@ -7,17 +7,17 @@
 
 #include "base/err.h"
 
-/* The command with {disk} and {mnt} filled in; `disk` may be NULL. */
+/* Returns the command with {disk} and {mnt} filled in; `disk` may be NULL. */
 char *server_command(const char *command, const char *disk, const char *mnt);
 
 /*
- * Starts it in a process group of its own. The server dies with us, unless the command is one for
- * which a shell has to stay in between.
+ * Starts the server in a process group of its own. The server dies with this process, unless the
+ * command needs a shell in between.
  */
 int server_start(const char *line, pid_t *out, struct err *err) must_check;
-/* Whether something else is at `mnt` than before. */
+/* True if another file system than before is at `mnt`. */
 bool server_has_mounted(const char *mnt, const struct stat *before);
-/* Waits for its end; after `grace_ms` it is killed. Sets the process to 0. */
+/* Waits for the server's end; kills it after `grace_ms`. Sets `*server` to 0. */
 void server_reap(pid_t *server, unsigned grace_ms);
 
 #endif

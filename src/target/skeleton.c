@@ -2,18 +2,17 @@
 /*
  * skeleton.c - a target to copy. doc/targets.md goes through the steps.
  *
- * The skeleton works, and is no file system worth testing: its writes go to a tmpfs, the disk is
- * never used, and so every promise is broken by every crash. Replace each body by what yours does.
- * The skeleton is built and tested like the others, so that it cannot rot, but it is not in the
- * list of targets.
+ * The skeleton works, but its writes go to a tmpfs, the disk is never used, and so every crash
+ * breaks every promise. Replace each body by the code of your target. The skeleton is built and
+ * tested like the others, but it is not in the list of targets.
  *
  * Rules for every target:
  * - A target lives in one worker process; nothing here is called from two threads.
  * - t->mnt is an empty directory in a mount namespace of our own. Mounts below it are gone when the
- *   worker is, so a kill -9 needs no thought. Things that are no mounts (a device, a file, a
- *   process) do: give them the name of their owner (base/owner.h), or PR_SET_PDEATHSIG.
- * - 0 is success, -errno with a sentence in `err` means that we could not do our work, and 1 that
- *   the file system under test could not do its: that is a finding, and no error.
+ *   worker is, also after a kill -9. Things that are no mounts (a device, a file, a process) stay:
+ *   give them the name of their owner (base/owner.h), or PR_SET_PDEATHSIG.
+ * - 0 is success; -errno with a sentence in `err` means that this program failed; 1 means that the
+ *   file system under test failed, which is a finding, and no error.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +24,8 @@
 enum { SIZE_DEFAULT = 16 << 20 };
 
 /*
- * Makes ready. opts->spec is the whole text after -t: "skeleton,option=1". Check here what a person
- * may have got wrong, before anything is made. target_close() is called if it fails.
+ * Opens the target. opts->spec is the whole text after -t: "skeleton,option=1". Check the user's
+ * options here, before anything is made. target_close() is called after a failure.
  */
 static int skeleton_open(struct target *t, const struct target_opts *opts, struct err *err)
 {
@@ -37,12 +36,12 @@ static int skeleton_open(struct target *t, const struct target_opts *opts, struc
 			       comma + 1);
 	if (!t->opts.size)
 		t->opts.size = SIZE_DEFAULT;
-	/* The recorder that suits; NULL lets the best that works here be taken. */
+	/* The recorder to use; NULL: the best one that works here. */
 	return disk_open(opts->recorder, t->opts.size, &t->disk, err);
 }
 
 /*
- * An image of t->opts.size bytes with a new, empty file system. The image is loaded into the disk
+ * Gives an image of t->opts.size bytes with a new, empty file system, which is loaded into the disk
  * for every workload. Use scratch_file() (base/scratch.h) for a file that mkfs can work on.
  */
 static int skeleton_mkfs(struct target *t, struct image *out, struct err *err)
@@ -53,8 +52,9 @@ static int skeleton_mkfs(struct target *t, struct image *out, struct err *err)
 }
 
 /*
- * Does what a boot after a power cut does before it mounts, on disk_device() or disk_file(). Leave
- * it out (NULL) if mounting recovers. The program's output goes to `said`; 1 if it gave up.
+ * Recovers the file system on disk_device() or disk_file(), as a boot after a power cut does before
+ * it mounts. NULL if mounting recovers. The program's output goes to `said`; returns 1 if it gave
+ * up.
  */
 static int skeleton_recover(struct target *t, struct strbuf *said, struct err *err)
 {
@@ -65,8 +65,8 @@ static int skeleton_recover(struct target *t, struct strbuf *said, struct err *e
 }
 
 /*
- * Mounts what is on the disk at t->mnt, and opens its root. 1 if it refuses: say why in `said`, for
- * the finding; then nothing is mounted, and t->root stays -1.
+ * Mounts the disk at t->mnt, and opens its root. Returns 1 if the file system refuses, with the
+ * reason in `said`, for the finding; then nothing is mounted, and t->root stays -1.
  */
 static int skeleton_mount(struct target *t, struct strbuf *said, struct err *err)
 {
@@ -81,8 +81,8 @@ static int skeleton_mount(struct target *t, struct strbuf *said, struct err *err
 }
 
 /*
- * Closes t->root and unmounts. When it returns 0, nothing has the disk open any more: its content
- * is about to be exchanged. Unless `clean`, whatever makes it quick is right.
+ * Closes t->root and unmounts. When it returns 0, no process has the disk open any more: its
+ * content is about to be replaced. Unless `clean`, the fastest way is right.
  */
 static int skeleton_umount(struct target *t, bool clean, struct err *err)
 {
@@ -102,7 +102,7 @@ static int skeleton_fsck(struct target *t, struct strbuf *said, struct err *err)
 	return 0;
 }
 
-/* Ends what open() began, however far it came. Mounts and the disk are the caller's business. */
+/* Releases what open() made, also after a failure in it. The caller handles mounts and the disk. */
 static void skeleton_close(struct target *t)
 {
 	(void)t;
@@ -114,7 +114,7 @@ static const char *const in_root[] = { NULL };
 const struct target_ops target_skeleton = {
 	.name = "skeleton",
 	.help = "keeps nothing; a target to copy",
-	.guarantee = "posix", /* the weakest that is documented: see doc/guarantees.md */
+	.guarantee = "posix", /* the weakest documented one: see doc/guarantees.md */
 	.ignore = in_root,
 	.programs = NULL,   /* programs that it runs, for outage doctor */
 	.in_kernel = false, /* true: its name must be in /proc/filesystems */
@@ -123,7 +123,7 @@ const struct target_ops target_skeleton = {
 	.mkfs = skeleton_mkfs,
 	.recover = skeleton_recover,
 	.mount = skeleton_mount,
-	.remount = NULL, /* for those that are walked read-only after a crash */
+	.remount = NULL, /* for targets that are walked read-only after a crash */
 	.umount = skeleton_umount,
 	.fsck = skeleton_fsck,
 	.close = skeleton_close,

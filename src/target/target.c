@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* target.c - finds a target, gives it a place of its own to mount, and guards the calls. */
+/* target.c - finds a target, gives it a place of its own to mount, and checks the calls. */
 #include "target/target.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ const struct target_ops *target_find(const char *spec, struct err *err)
 	/* "uml:ext4" is a name; "fuse:" is followed by a command. */
 	bool guest = strncmp(spec, "uml:", 4) == 0 || strncmp(spec, "vm:", 3) == 0;
 	size_t n = strcspn(spec, guest ? "," : ",:");
-	/* "vm:pm:pmfs" is what the kernel calls pmfs. */
+	/* "vm:pm:pmfs" has the kernel's name after the second colon. */
 	if (strncmp(spec, any, strlen(any)) == 0)
 		n = strlen(any) - 1;
 	auto_strbuf list = STRBUF_INIT, hint = STRBUF_INIT;
@@ -130,7 +130,7 @@ int target_check(const struct target_opts *opts, struct err *err)
 	if (opts->guest_files)
 		rc = target_files(opts, &files, err);
 	guest_files_release(&files);
-	/* The last, as it may fetch a kernel. */
+	/* This check comes last, as it may fetch a kernel. */
 	return !rc && strncmp(target->name, "vm:", 3) == 0 ? vm_check(target, opts, err) : rc;
 }
 
@@ -145,7 +145,7 @@ char *target_kernel(const struct target_opts *opts)
 	return xstrdup(uname(&u) ? "unknown" : u.release);
 }
 
-/* The release does not tell two kernels apart: two builds mostly have the same one. */
+/* A hash is needed because two builds of a kernel mostly have the same release. */
 char *target_kernel_hash(const struct target_opts *opts)
 {
 	auto_strbuf text = STRBUF_INIT;
@@ -171,7 +171,7 @@ char *target_files_hash(const struct target_opts *opts)
 
 int target_place(char mnt[TARGET_PLACE_SIZE], struct err *err)
 {
-	static unsigned opened; /* two targets of one process do not share a place */
+	static unsigned opened; /* so that two targets of one process do not share a place */
 	int rc = scratch_enter(err);
 
 	if (rc)
@@ -208,7 +208,7 @@ int target_open_as(const struct target_ops *ops, const struct target_opts *opts,
 	int rc = ops->far ? 0 : target_place(t->mnt, err);
 	if (!rc)
 		rc = ops->open(t, &t->opts, err);
-	/* Reads the log from here on: earlier lines were of another user of the device. */
+	/* Reads the log from here on: earlier lines belong to another user of the device. */
 	if (!rc && !ops->far)
 		kmsg_open(&t->kmsg, opts->kmsg);
 	if (rc)
@@ -285,12 +285,12 @@ int target_remount(struct target *t, struct strbuf *said, struct err *err)
 	return rc;
 }
 
-/* Takes what the kernel has said of this target; without `of_device` only its bugs and warnings. */
+/* Takes the kernel's complaints about this target; without `of_device` only bugs and warnings. */
 static void listen(struct target *t, bool of_device)
 {
 	/*
-	 * A FUSE server is not the kernel's file system on that device; such complaints are
-	 * another's.
+	 * With a FUSE server, the kernel has no file system on the device: complaints about it
+	 * belong to another user.
 	 */
 	const char *path = t->disk && !t->command ? disk_device(t->disk) : NULL;
 	const char *slash = path ? strrchr(path, '/') : NULL;
@@ -302,7 +302,7 @@ int target_umount(struct target *t, bool clean, struct err *err)
 {
 	if (t->performing)
 		exec_close_all(&t->exec);
-	/* Cut off before it is unmounted, a file system complains; that is our doing. */
+	/* A file system that is cut off before it is unmounted complains, which we have caused. */
 	listen(t, true);
 	int rc = t->ops->umount(t, clean, err);
 
@@ -331,7 +331,7 @@ bool target_kernel_log(struct target *t, struct strbuf *out)
 	return any;
 }
 
-/* ---- what is mounted, here or elsewhere ---- */
+/* ---- the mounted file system, here or in a guest ---- */
 
 bool target_is_mounted(const struct target *t)
 {
@@ -345,7 +345,7 @@ const char *target_fs_name(const struct target *t)
 	return colon ? colon + 1 : t->ops->name;
 }
 
-/* Where the whole system is gone, so is the mount. */
+/* If the whole system is gone, so is the mount. */
 static int far_result(struct target *t, int rc)
 {
 	if (rc == 1)
@@ -471,7 +471,7 @@ int target_room(struct target *t, uint64_t *bytes, struct err *err)
 	return 0;
 }
 
-/* Written, not allocated: not every file system can do that. */
+/* The file is written, not allocated, as some file systems cannot allocate. */
 int target_fill(struct target *t, const char *name, uint64_t bytes, struct err *err)
 {
 	enum { FILL_BLOCK = 64 << 10 };
@@ -488,7 +488,7 @@ int target_fill(struct target *t, const char *name, uint64_t bytes, struct err *
 	return 0;
 }
 
-/* ---- what options.def has ---- */
+/* ---- the options of options.def ---- */
 
 int target_opts_fit(const struct target_opts *o, const char *spec, const char *prefix,
 		    struct err *err)

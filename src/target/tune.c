@@ -48,7 +48,7 @@ static int set_console_level(int level)
 	return io_write_full(fd, text, strlen(text));
 }
 
-/* In a process namespace, number 2 is another process. */
+/* True if process 2 is kthreadd, which it is not in a PID namespace. */
 static bool kthreadd_is_there(void)
 {
 	auto_strbuf name = STRBUF_INIT;
@@ -78,18 +78,18 @@ static void undo(const struct tune *t)
 		sched_setscheduler(KTHREADD, SCHED_OTHER, &normal);
 }
 
-/* Waits for the end of the parent. */
+/* The guardian: waits for the end of the parent, and restores. */
 static void guard(const struct tune *t, int parent)
 {
 	struct pollfd fd = { .fd = parent, .events = POLLIN };
 	sigset_t all;
 
-	/* Nothing that ends the run may end who puts things back after it. */
+	/* A signal that ends the run must not end the guardian. */
 	setsid();
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	prctl(PR_SET_NAME, "outage-guardian");
-	/* Nor may it hold anything of the run: its output is read until the last one closes it. */
+	/* Readers of the run's output wait until all its descriptors are closed. */
 	if (parent > 0)
 		close_range(0, (unsigned)parent - 1, 0);
 	close_range((unsigned)parent + 1, ~0U, 0);
@@ -131,7 +131,7 @@ int tune_apply(struct tune *t, struct err *err)
 	wish.kthreadd = kthreadd_policy() == SCHED_OTHER;
 	if (!wish.console && !wish.kthreadd)
 		return 0;
-	/* First who restores, then what is to be restored. */
+	/* The guardian is started before anything is changed. */
 	rc = start_guardian(&wish, err);
 	if (rc)
 		return rc;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uml.c - file systems of another kernel than this machine's: user-mode Linux, a kernel that is an
- * ordinary program. Nothing here needs root, and a kernel that panics takes no other process along.
- * The guest sees this machine's programs, so the programs that recover a file system need not be
- * put into its root.
+ * uml.c - targets in user-mode Linux, a kernel that is an ordinary program. Such a target needs no
+ * root, and a panic of that kernel affects no other process. The guest sees this machine's
+ * programs, so its root needs no programs for recovery.
  */
 #include "target/uml.h"
 
@@ -35,7 +34,7 @@ static char *find_kernel(const char *kernel)
 	return kernel ? realpath(kernel, NULL) : proc_find("linux.uml");
 }
 
-/* "6.1.176": other programs tell their version as well, but say their name. */
+/* True for "6.1.176": other programs print their version as well, but with their name. */
 static bool is_release(const char *text, size_t n)
 {
 	size_t digits = strspn(text, "0123456789");
@@ -43,7 +42,7 @@ static bool is_release(const char *text, size_t n)
 	return digits && digits < n && text[digits] == '.' && !memchr(text, ' ', n);
 }
 
-/* The version that the kernel tells, which is also the name of its modules' folder; NULL: none. */
+/* Asks the kernel for its version, which is also the name of its modules' folder; NULL: none. */
 static char *ask_version(const char *kernel)
 {
 	const char *argv[] = { kernel, "--version", NULL };
@@ -91,13 +90,13 @@ static int look_at_kernel(struct guest_target *u, const struct target_opts *opts
 			       u->kernel);
 	auto_free char *dir = opts->guest_modules ? xstrdup(opts->guest_modules)
 						  : xasprintf(MODULES_DIR "/%s", version);
-	/* A kernel of one's own may have all it needs built in. */
+	/* A kernel that the user has built may need no modules. */
 	if (opts->guest_modules || access(dir, F_OK) == 0)
 		u->modules = steal(dir);
 	return u->modules ? modules_need(u->modules, "virtio_blk", err) : 0;
 }
 
-/* How many processes with that name stay on each of the processors. */
+/* Counts the processes with that name that are pinned to each processor. */
 static void count_pinned(const char *name, unsigned count[CPU_SETSIZE])
 {
 	DIR *proc = opendir("/proc");
@@ -121,8 +120,8 @@ static void count_pinned(const char *name, unsigned count[CPU_SETSIZE])
 }
 
 /*
- * The one of the processors that we may use on which the fewest guests are, those of other runs
- * included; of several, another for each worker, as they start together.
+ * Returns the processor, of those that we may use, with the fewest guests, including those of other
+ * runs; if there are several, another one for each worker, as workers start together.
  */
 static int choose_cpu(const char *kernel, unsigned worker)
 {
@@ -144,9 +143,9 @@ static int choose_cpu(const char *kernel, unsigned worker)
 }
 
 /*
- * The arguments leave out what costs time at each start: choosing the fastest of several ways to
- * compute, a cache for swapping, unseen consoles, and a folder in the user's home for its own
- * control socket, which would stay behind.
+ * Starts the guest. The arguments disable what takes time at each start: measuring several
+ * algorithms, a cache for swapping, unused consoles; and the control socket in the user's home,
+ * which would be left behind.
  */
 static int start(struct target *t, struct err *err)
 {
@@ -179,7 +178,7 @@ static int start(struct target *t, struct err *err)
 
 static int uml_open(struct target *t, const struct target_opts *opts, struct err *err)
 {
-	/* Without the first one there is no disk; crc32_generic is asked for by name only. */
+	/* The disk needs the first module; crc32_generic is requested by name only. */
 	const char *modules[] = { "virtio_blk", "crc32_generic", NULL, NULL };
 	struct guest_target *u = xcalloc(1, sizeof(*u));
 	int rc = guest_target_init(t, u, opts, TARGET_UML_MEMORY, err);

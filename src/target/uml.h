@@ -5,10 +5,11 @@
 
 #include "base/err.h"
 
-/* Its release, to be freed; "unknown" if there is no such kernel. NULL: the one that is installed.
+/* Returns the release of a kernel, to be freed; "unknown" if there is none. NULL: the installed
+ * one.
  */
 char *uml_release(const char *kernel);
-/* Whether it starts here, with disks, an agent and all: 0, or -errno and what to do. */
+/* Checks that it starts here, with disks and agent: 0, or -errno and a sentence with a remedy. */
 int uml_probe(struct err *err) must_check;
 
 #endif

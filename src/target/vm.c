@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vm.c - file systems of any kernel that boots in QEMU: by KVM where that works, else emulated.
+ * vm.c - targets in QEMU, with any kernel that boots in it: by KVM if that works, else emulated.
  *
  * All but the start is as in user-mode Linux: the same agent, the same two disks. As an emulated
- * kernel takes seconds to boot, that is done once. The machine is then stopped, its memory, which
+ * kernel takes seconds to boot, it boots only once. The machine is then stopped, its memory, which
  * is a file, is copied, and the state of its devices is saved; every worker, and every new start
  * after a panic, is a clone of that. The memory of a clone cannot be shared with the template until
  * it is written to: the disks, which are served by this process, must see what the guest writes.
@@ -25,14 +25,14 @@ enum {
 	FLASH_MAX = 64 * MIB,
 	CLOCK_START = 1704067200, /* 2024-01-01 */
 	CPUS_MAX = 8,
-	PM_UNIT = 2 * MIB, /* a kernel maps it in pieces of that size */
+	PM_UNIT = 2 * MIB, /* a kernel maps it in pieces of this size */
 };
 
 #define PM_BELOW_MAX (3ULL << 30)
 
 #define QEMU "qemu-system-x86_64"
 
-/* ext4's driver may serve the two older ones. Built-in drivers are not known without their list. */
+/* True if the kernel has a driver, as far as lists tell; that of ext4 may serve ext2 and ext3. */
 static bool has_fs(const char *dir, const char *fs)
 {
 	auto_free char *list = xasprintf("%s/modules.builtin", dir);
@@ -55,8 +55,7 @@ static const char *fs_module(const char *dir, const char *fs)
 static int make_root(struct vm *v, const char *files, struct err *err)
 {
 	/*
-	 * Modules that the others need when they are loaded, but ask for by another name, come
-	 * first.
+	 * Modules that others request by another name when they are loaded come first.
 	 */
 	static const char *const first[] = { "virtio_pci",     "virtio_blk",	 "crc32c_generic",
 					     "crc32_generic",  "xxhash_generic", "sha256_generic",
@@ -94,13 +93,13 @@ static int make_root(struct vm *v, const char *files, struct err *err)
 	return min(v->base.root, 0);
 }
 
-/* Without a list of what is built in, booting shows whether it has it. */
+/* True if the kernel has a module; also without a list of built-in ones: the boot will show. */
 static bool has(const struct vm *v, const char *module)
 {
 	return !v->kernel.modules || has_fs(v->kernel.modules, module);
 }
 
-/* ---- what it needs ---- */
+/* ---- requirements ---- */
 
 static int needs_programs(const struct target_ops *ops, struct err *err)
 {
@@ -134,7 +133,7 @@ static int needs_memory(const struct target_opts *opts, struct err *err)
 		       (unsigned long long)mib, (unsigned long long)has);
 }
 
-/* All but its kernel, which may have to be fetched. */
+/* Checks all requirements but the kernel, which may have to be fetched. */
 static int needs_parts(const struct target_ops *ops, const struct target_opts *opts,
 		       struct err *err)
 {
@@ -157,7 +156,7 @@ static int find_kernel(const struct host_fs *fs, const struct target_opts *opts,
 			      err);
 }
 
-/* The same for the one of a spec: "vm:ext4,OPTIONS", or "vm:pm:NAME,OPTIONS". */
+/* Finds the kernel for a spec: "vm:ext4,OPTIONS", or "vm:pm:NAME,OPTIONS". */
 static int find_kernel_of(const struct target_opts *opts, bool fetch, struct vm_kernel *out,
 			  struct err *err)
 {
@@ -181,7 +180,7 @@ int vm_check(const struct target_ops *ops, const struct target_opts *opts, struc
 	return rc;
 }
 
-/* ---- opening it ---- */
+/* ---- opening ---- */
 
 static int find_parts(struct target *t, const struct target_opts *opts, struct err *err)
 {
@@ -200,7 +199,7 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 		rc = vm_kernel_complete(&v->kernel, "kernel/drivers/acpi/nfit/nfit.ko", err);
 	if (rc)
 		return rc;
-	/* The list has only what could be a module; mounting shows whether there is another. */
+	/* Other file systems are in no list; mounting shows whether the kernel has them. */
 	bool listed = v->base.fs != &v->base.named.fs;
 	const char *lacks = listed && !has(v, fs)			     ? fs
 			    : v->flash && !has(v, "mtdram")		     ? "mtdram"
@@ -221,7 +220,7 @@ static int find_parts(struct target *t, const struct target_opts *opts, struct e
 	return rc;
 }
 
-/* Of what size the driver shall play flash. */
+/* Chooses the size of the flash that the driver emulates. */
 static int place_flash(struct target *t, struct err *err)
 {
 	struct vm *v = vm_own(t);
@@ -251,7 +250,7 @@ static int place_pm(struct target *t, const struct target_opts *opts, struct err
 	if (opts->guest_pm && !v->nvdimm && !streq(opts->guest_pm, "e820"))
 		return err_set(err, -EINVAL, "--guest-pm is e820 or nvdimm, not '%.40s'",
 			       opts->guest_pm);
-	/* A range of e820 has no firmware that could say it. */
+	/* A range of e820 has no firmware that could report it. */
 	v->eadr = v->nvdimm && opts->eadr;
 	if (v->nvdimm) {
 		v->base.head = NVDIMM_HEAD;
@@ -278,7 +277,7 @@ static int place_pm(struct target *t, const struct target_opts *opts, struct err
 	return 0;
 }
 
-/* How many, and the newest instruction to flush with: "2,clflush". */
+/* Parses the number of processors and their newest flush instruction: "2,clflush". */
 static int choose_cpus(struct vm *v, const char *words, struct err *err)
 {
 	static const char *const flush[] = { "clwb", "clflushopt", "clflush" };
@@ -409,7 +408,7 @@ bool vm_has_kernel(const struct target_ops *ops)
 	struct err ignored = ERR_INIT;
 	struct vm_kernel k;
 
-	/* Of which file system it would be is not said. */
+	/* The name of the file system is not given. */
 	if (streq(ops->name, GUEST_ANY_PM) || find_kernel_of(&opts, false, &k, &ignored))
 		return false;
 	vm_kernel_release(&k);
@@ -432,7 +431,7 @@ bool vm_has(const struct target_ops *ops)
 
 GUEST_FILE_SYSTEMS(VM_TARGET)
 GUEST_FLASH_FILE_SYSTEMS(VM_FLASH_TARGET)
-/* No kernel of Debian 12 has it; one that is named may. */
+/* No kernel of Debian 12 has bcachefs; a kernel that the user names may. */
 VM_TARGET(bcachefs, "posix", guest_lost_found, "bcachefs-tools", "bcachefs")
 
 #define VM_PM_TARGET(id_, name_, guarantee_, ignore_, package_, ...)                               \

@@ -10,19 +10,19 @@ struct target_opts;
 struct target_ops;
 
 /*
- * Whether all is there that the target needs: 0, or -errno and what to install. Its kernel comes
- * last, and is fetched if need be.
+ * Checks that the target has all that it needs: 0, or -errno and what to install. Its kernel is
+ * checked last, and fetched if needed.
  */
 int vm_check(const struct target_ops *ops, const struct target_opts *opts, struct err *err)
 	must_check;
-/* The release of its kernel, to be freed; "unknown": it is not there. Fetches nothing. */
+/* Returns the release of its kernel, to be freed; "unknown" if there is none. Fetches nothing. */
 char *vm_release(const struct target_opts *opts);
-/* Whether a machine starts here: 0 and how, or -errno and what to do. Fetches nothing. */
+/* Checks that a machine starts here: 0 and how, or -errno and what to do. Fetches nothing. */
 int vm_probe(struct strbuf *how, struct err *err) must_check;
 bool vm_has_program(void);
 /* Whether a kernel for the target is in the cache. */
 bool vm_has_kernel(const struct target_ops *ops);
-/* Whether all else that it needs is there, too. */
+/* Whether all its other requirements are there, too. */
 bool vm_has(const struct target_ops *ops);
 
 #endif

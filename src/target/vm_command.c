@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* vm_command.c - the command by which QEMU is started, for a boot and for a clone. */
+/* vm_command.c - makes the command that starts QEMU, for a boot and for a clone. */
 #include "record/pm_disk.h"
 #include "target/vm_impl.h"
 
 /*
- * The arguments leave out what costs time at each start. Watchdogs of the guest would take a
- * machine that is busy with something else for a kernel that hangs; the pool watches for that.
+ * The arguments disable what takes time at each start. Watchdogs of the guest would report a hang
+ * on a machine that is only busy; the pool watches for hangs.
  */
 static const char append[] =
 	"console=ttyS0 panic=-1 quiet loglevel=5 mitigations=off nokaslr nowatchdog audit=0 "
@@ -38,7 +38,7 @@ static char *command_line(const struct vm *v)
 {
 	const uint64_t kib = v->flash_size / 1024,
 		       block = v->base.flash ? v->base.flash->erase_block / 1024 : 0;
-	/* For a driver that is built in. */
+	/* Arguments for a driver that is built in. */
 	auto_free char *flash =
 		v->flash ? xasprintf(" mtdram.total_size=%llu mtdram.erase_size=%llu",
 				     (unsigned long long)kib, (unsigned long long)block)
@@ -59,9 +59,9 @@ static char *command_line(const struct vm *v)
 }
 
 /*
- * Memory of the machine is two files, so that the second is ours to read and write, and nothing
- * else: the kernel is told that it is persistent. The firmware has its own things at the end of
- * what is below 4 GiB, so that ends before it. As a device it is at the same address.
+ * Adds the memory of the machine, in two files, the second of which is the persistent memory, so
+ * that this process can read and write it. The firmware uses the end of the space below 4 GiB, so
+ * the first one ends before that. As a device, persistent memory is at the same address.
  */
 static void describe_memory(const struct vm *v, enum vm_start_kind kind, struct vm_command *c)
 {
@@ -152,8 +152,9 @@ void vm_describe(const struct vm *v, enum vm_start_kind kind, struct vm_command 
 		       v->no_clwb ? ",clwb=off" : "", v->no_clflushopt ? ",clflushopt=off" : ""));
 	put2(c, "-smp", xasprintf("%u", v->cpus));
 	/*
-	 * Time is what was executed. A machine that sleeps would let real time pass, or jump to
-	 * whatever a kernel does after seconds, such as writing back; so it never does (idle=poll).
+	 * Time is the number of executed instructions. A machine that sleeps would let real time
+	 * pass, or jump to the kernel's next timer, such as writing back after seconds; so it never
+	 * sleeps (idle=poll).
 	 */
 	if (v->deterministic) {
 		put(c, "-icount");
@@ -166,7 +167,7 @@ void vm_describe(const struct vm *v, enum vm_start_kind kind, struct vm_command 
 	put2(c, "-append", command_line(v));
 	put2(c, "-chardev", xasprintf("socket,id=monitor,fd=%d", FD_MONITOR));
 	put2(c, "-kernel", xasprintf("/proc/self/fd/%d", FD_KERNEL));
-	/* A machine that was saved while it was stopped goes on all the same. */
+	/* A machine that was saved while it was stopped runs after it is loaded. */
 	put(c, "-global");
 	put(c, "migration.store-global-state=off");
 	if (kind == START_CLONE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vm_impl.h - shared by the files of the vm: targets. */
+/* vm_impl.h - declarations for the files of the vm: targets. */
 #ifndef TARGET_VM_IMPL_H
 #define TARGET_VM_IMPL_H
 
@@ -21,7 +21,7 @@ enum {
 	FD_STREAM,
 };
 
-#define NVDIMM_HEAD TARGET_NVDIMM_HEAD /* a multiple of its pages' alignment */
+#define NVDIMM_HEAD TARGET_NVDIMM_HEAD /* a multiple of the pages' alignment */
 #define PM_START    (4ULL << 30)       /* its physical address: all other memory is below */
 
 struct vm {
@@ -32,13 +32,13 @@ struct vm {
 	bool has_template, no_clones, emulate, deterministic;
 	bool no_clwb, no_clflushopt; /* its processors lack them */
 	unsigned cpus;
-	bool doubts_kvm; /* a start failed, and it is unknown yet whether by KVM's fault */
+	bool doubts_kvm; /* a start failed, and KVM may be the cause */
 	uint64_t flash_size;
 	char *flash;	  /* the arguments of the flash driver, or NULL */
-	int monitors[3];  /* of the machines that run, as `guests`; or -1 */
+	int monitors[3];  /* monitors of the running machines, as `guests`; or -1 */
 	uint64_t pm_size; /* 0: it has a disk */
-	bool nvdimm;	  /* its persistent memory is a device, and not declared by us */
-	bool eadr;	  /* which says that caches are persistent, too */
+	bool nvdimm;	  /* persistent memory is a device, not a declared range */
+	bool eadr;	  /* the device reports that caches are persistent, too */
 	struct tracer tracer;
 };
 
@@ -47,7 +47,7 @@ static inline struct vm *vm_own(struct target *t)
 	return t->own;
 }
 
-/* Which of its machines is at hand. */
+/* The machines, one of which is current. */
 enum { PLAIN, TRACED, TRACED_LOADS };
 
 static inline ptrdiff_t vm_machine(const struct vm *v)
@@ -81,7 +81,7 @@ void vm_command_release(struct vm_command *c);
 
 /* ---- the monitor (vm_monitor.c) ---- */
 
-/* The first words that a QEMU finds in its monitor: a clone, with what it goes on from. */
+/* Writes the first commands to the monitor of QEMU: for a clone, with the state to load. */
 void vm_greet(struct vm *v, enum vm_start_kind kind);
 /*
  * Saves the state of a machine, all but its memory, to `state`. The machine is stopped afterwards.
@@ -90,7 +90,7 @@ int vm_save_state(struct vm *v, int state, struct err *err) must_check;
 
 /* ---- KVM (vm_kvm.c) ---- */
 
-/* Why it is not even tried; NULL: it is. */
+/* Returns why KVM is not tried, or NULL. */
 const char *vm_why_no_kvm(void);
 /* No run tries KVM again until this machine is booted anew. */
 void vm_remember_kvm_failed(void);
@@ -98,28 +98,29 @@ void vm_remember_kvm_failed(void);
 /* ---- starting (vm_start.c) ---- */
 
 /*
- * Each boot has a number of its own in this process, and so has each machine that goes on from it.
+ * The boot number of the current machine: each boot has one in this process, which its clones
+ * share.
  */
 static inline uint64_t *vm_boot(struct vm *v)
 {
 	return &v->base.boots[vm_machine(v)];
 }
 
-/* The template is known by all that it depends on. */
+/* Sets the key of the template from all that it depends on. */
 void vm_init_template(struct target *t);
-/* Starts the machine that is at hand. */
+/* Starts the current machine. */
 int vm_start(struct target *t, struct err *err) must_check;
 
 /* ---- persistent memory as a device (vm_nvdimm.c) ---- */
 
-/* Puts what a kernel expects at the start of an NVDIMM there, before the file system. */
+/* Writes the head that a kernel expects at the start of an NVDIMM, before the file system. */
 void vm_nvdimm_head(struct image *img);
 
 /* ---- tracing (vm_trace.c) ---- */
 
-/* -ENOTSUP and what to install, if that emulator cannot trace. */
+/* Checks that the emulator can trace: 0, or -ENOTSUP and what to install. */
 int vm_needs_plugins(const char *qemu, struct err *err) must_check;
-/* Has the disk of persistent memory record by a machine that is traced. */
+/* Makes the disk of persistent memory record by a traced machine. */
 void vm_drive_tracing(struct target *t);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vm_kvm.c - whether KVM is worth a try here. */
+/* vm_kvm.c - decides whether KVM is tried. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -12,7 +12,7 @@
 #include "guest/cache.h"
 #include "target/vm_impl.h"
 
-/* The machine as it was started; a start that failed on it once is not tried again. */
+/* Adds the id of this machine's boot: after a failed start, KVM is not tried again in this boot. */
 static void boot_id(struct strbuf *out)
 {
 	struct err ignored = ERR_INIT;
@@ -44,7 +44,7 @@ void vm_remember_kvm_failed(void)
 		log_debug("%s", ignored.msg);
 }
 
-/* Why it is not even tried; NULL: it is. */
+/* Returns why KVM is not tried, or NULL. */
 const char *vm_why_no_kvm(void)
 {
 	auto_fd fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vm_monitor.c - the commands to a running QEMU, in its machine protocol. */
+/* vm_monitor.c - sends commands to a running QEMU, in its machine protocol. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "target/vm_impl.h"
 
 #define HELLO "{\"execute\":\"qmp_capabilities\"}\n"
-/* Memory that is a shared file is no part of the state. */
+/* A capability: memory that is a shared file is no part of the state. */
 #define IGNORE_SHARED                                                                              \
 	"{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":"               \
 	"[{\"capability\":\"x-ignore-shared\",\"state\":true}]}}\n"
@@ -23,8 +23,8 @@ enum {
 void vm_greet(struct vm *v, enum vm_start_kind kind)
 {
 	/*
-	 * The command lies there until QEMU looks. If that does not like it, the guest does not
-	 * answer. After the greeting QEMU tells why it ends.
+	 * The command waits there until QEMU reads it. If QEMU rejects it, the guest does not
+	 * answer. After the greeting QEMU reports why it ends.
 	 */
 	if (kind == START_CLONE)
 		dprintf(*vm_monitor(v), HELLO IGNORE_SHARED GO_ON, (int)getpid(),
@@ -33,7 +33,7 @@ void vm_greet(struct vm *v, enum vm_start_kind kind)
 		dprintf(*vm_monitor(v), HELLO);
 }
 
-/* One command in QEMU's machine protocol, and its answer, a line; the guest is served meanwhile. */
+/* Sends a command, and reads its answer, a line; serves the guest meanwhile. */
 static int monitor_ask(struct vm *v, const char *command, struct strbuf *line, struct err *err)
 {
 	uint64_t start = util_now_ns();
@@ -72,7 +72,7 @@ int vm_save_state(struct vm *v, int state, struct err *err)
 					 "\"exec:cat >/proc/%d/fd/%d\"}}\n",
 					 (int)getpid(), state);
 	const char *commands[] = {
-		"", /* the answer to the greeting that it got at the start */
+		"", /* the answer to the greeting at the start */
 		"{\"execute\":\"stop\"}\n",
 		IGNORE_SHARED,
 		save,

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vm_nvdimm.c - persistent memory as an NVDIMM, which firmware describes (NFIT), where a range of
- * e820 is only declared.
+ * vm_nvdimm.c - persistent memory as an NVDIMM, which firmware describes (NFIT), unlike a declared
+ * range of e820.
  *
- * A kernel maps the pages of an NVDIMM, without which there is no DAX, only if a block at its start
- * says so; ndctl(1) calls that fsdax mode, and writes the block by the kernel. We write it before
- * the machine starts, so that nothing has to be set up in it. The file system begins behind, at
- * NVDIMM_HEAD; the bytes before it are a part of each crash state, and the same in all of them.
+ * A kernel maps the pages of an NVDIMM, which DAX needs, only if a block at its start says so;
+ * ndctl(1) calls that fsdax mode, and has the kernel write the block. We write the block before the
+ * machine starts, so no setup in the machine is needed. The file system begins behind, at
+ * NVDIMM_HEAD; the bytes before it are the same in all crash states.
  *
  * The block, little-endian, at byte 4096 (drivers/nvdimm/pfn.h has it as struct nd_pfn_sb):
  *
  *	 0  "NVDIMM_PFN_INFO", and a zero
  *	16  the name of this block, 16 bytes; and 16 more for what it lies in, which has none
  *	52  version: two numbers of 2 bytes
- *	56  where the data starts, 8 bytes; and how many pages there are, 8 bytes
+ *	56  the start of the data, 8 bytes; and the number of pages, 8 bytes
  *	72  mode, 4 bytes: 1, the kernel's notes on pages are in other memory
- *	76  what is left out at the start and at the end, 4 bytes each: nothing
+ *	76  the bytes left out at the start and at the end, 4 bytes each: 0
  *	84  alignment, size of a page, 4 bytes each; size of a note on a page, 2 bytes
- *   4088  a checksum of all but itself, 8 bytes
+ *   4088  a checksum of all other bytes, 8 bytes
  */
 #include "core/bytes.h"
 #include "target/vm_impl.h"
@@ -33,7 +33,7 @@ enum {
 	VERSION_MINOR = 4,
 };
 
-/* Fletcher's, of words of 4 bytes: the sum, and the sum of the sums above it. */
+/* Fletcher's checksum of words of 4 bytes: the sum, and the sum of sums in the upper half. */
 static uint64_t checksum(const unsigned char *block)
 {
 	uint32_t sum = 0;

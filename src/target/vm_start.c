@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vm_start.c - a machine is started: by KVM, as a clone of one that has booted, or by booting it.
+ * vm_start.c - starts a machine: by KVM, as a clone of one that has booted, or by booting it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,7 @@
 #include "target/vm_impl.h"
 
 enum {
-	BOOT_MS = 100000, /* the pool, which watches for hangs, is told while it lasts:
-			     opts.starting */
+	BOOT_MS = 100000, /* opts.starting tells the pool, which watches for hangs */
 	KVM_MS = 20000,
 	CLONE_MS = 30000,
 };
@@ -89,13 +88,13 @@ static int clone_machine(struct target *t, struct err *err)
 {
 	struct vm *v = vm_own(t);
 	auto_free char *path = xasprintf("/proc/self/fd/%d", v->template.state);
-	auto_fd state = open(path, O_RDONLY | O_CLOEXEC); /* with a position of its own */
+	auto_fd state = open(path, O_RDONLY | O_CLOEXEC); /* opened again, for its own position */
 	auto_fd ram = vm_memory(v->base.memory, v->template.ram, err);
 
 	if (state < 0)
 		return err_set(err, -errno, "cannot read the state of a machine: %m");
 	if (!v->template.boot)
-		v->template.boot = new_boot(); /* of another process, or of this one before */
+		v->template.boot = new_boot(); /* made by another process, or by this one before */
 	*vm_boot(v) = v->template.boot;
 	return ram < 0 ? ram : launch(t, START_CLONE, ram, state, err);
 }
@@ -111,7 +110,7 @@ static void announce_boot(const struct vm *v)
 			   "empty, or there is no home)");
 }
 
-/* Boots, and makes a template of what has booted. */
+/* Boots a machine, and makes a template of it. */
 static int make_template(struct target *t, struct err *err)
 {
 	struct vm *v = vm_own(t);
@@ -141,7 +140,7 @@ static int make_template(struct target *t, struct err *err)
 	return 0;
 }
 
-/* 0 if the machine runs; 1 if it must be emulated. With KVM it boots in no time each time. */
+/* Tries KVM, with which a boot is fast. Returns 0 if the machine runs, 1 to emulate it. */
 static int try_kvm(struct target *t)
 {
 	struct err why = ERR_INIT;
@@ -156,13 +155,13 @@ static int try_kvm(struct target *t)
 	return vm_own(t)->emulate;
 }
 
-/* A guest that does not boot by KVM may not boot at all; where it does, that was KVM's fault. */
+/* Called when an emulated guest runs: if a start by KVM failed before, KVM was the cause. */
 static void blame_kvm(struct target *t)
 {
 	bool doubts = vm_own(t)->doubts_kvm;
 
 	vm_own(t)->doubts_kvm = false;
-	if (!doubts || vm_why_no_kvm()) /* another worker may have said it */
+	if (!doubts || vm_why_no_kvm()) /* another worker may have told the user */
 		return;
 	log_warn("KVM is there, but no machine starts with it: it is emulated, until this machine "
 		 "is booted again");
@@ -195,8 +194,8 @@ static int start_emulated(struct target *t, struct err *err)
 }
 
 /*
- * The driver has taken pages wherever there were some; the agent marks them, and they are looked
- * for. The mark is one that no other program writes: of this process, and of this moment.
+ * Finds the pages of the flash, which the driver took from anywhere in memory: the agent marks
+ * them. The mark contains the process and the time, so that no other program writes it.
  */
 static int find_flash(struct target *t, struct err *err)
 {
@@ -236,7 +235,7 @@ int vm_start(struct target *t, struct err *err)
 	return rc;
 }
 
-/* All that a template depends on. */
+/* Computes the key of the template from all that it depends on. */
 void vm_init_template(struct target *t)
 {
 	struct vm *v = vm_own(t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vm_trace.c - the machines whose stores to persistent memory are traced. */
+/* vm_trace.c - runs the machines whose stores to persistent memory are traced. */
 #include <errno.h>
 
 #include "base/log.h"
@@ -9,7 +9,7 @@
 
 enum { HELP_MS = 20000 };
 
-/* An emulator that was built without plugins does not speak of them. */
+/* The help of an emulator that was built without plugins does not mention them. */
 int vm_needs_plugins(const char *qemu, struct err *err)
 {
 	const char *const argv[] = { qemu, "-help", NULL };
@@ -39,7 +39,7 @@ static int tell_tracer(struct target *t, enum agent_command command, uint32_t be
 	return rc > 0 ? err_set(err, -EIO, "the guest died when it was asked for a mark") : rc;
 }
 
-/* The program makes its own marks, in a stream of its own. */
+/* Runs the test program, which makes its own marks, in a stream of its own. */
 static int run_test(void *ctx, struct err *err)
 {
 	struct target *t = ctx;
@@ -71,7 +71,7 @@ static int start_traced(struct target *t, struct err *err)
 	return min(rc, 0);
 }
 
-/* From now on the traced machine is the one that is asked; the other one rests. */
+/* Makes the traced machine the current one. */
 static int begin_tracing(void *ctx, bool loads, struct err *err)
 {
 	struct target *t = ctx;

@@ -11,11 +11,13 @@
  * The hashed text, with BLAKE2b, is a sequence of records: a letter, two numbers and a length of 8
  * bytes each, little-endian, and as many bytes as the length says:
  *
- * 	K kind of the run or finding N name of a file that does not exist F name of a file; the
- * 	first number is 1 if its owner may execute it, and it is in a tree B 64 KiB of the file that
- * 	are not all zeros; the first number is their offset E the end of the file; the first number
- * 	is its size D name of a directory, U: its end; L: name of a symbolic link, T: its target S
- * 	name of a file of another type; the numbers are its type and its device
+ *	K  kind of the run or finding
+ *	N  name of a file that does not exist
+ *	F  name of a file; the first number is 1 if its owner may execute it, and it is in a tree
+ *	B  64 KiB of the file that are not all zeros; the first number is their offset
+ *	E  the end of the file; the first number is its size
+ *	D  name of a directory, U: its end; L: name of a symbolic link, T: its target
+ *	S  name of a file of another type; the numbers are its type and its device
  *
  * So a hole is equal to zeros; owners, times and modes do not count, as a copy has others.
  *

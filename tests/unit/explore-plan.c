@@ -35,6 +35,20 @@ static const struct trust_key of_plan[] = {
 	{ "memory", TRUST_HARMLESS },
 	{ "seed", TRUST_HARMLESS },
 	{ "crash", TRUST_HARMLESS },
+	{ "max-subset", TRUST_HARMLESS },
+	{ "budget", TRUST_HARMLESS },
+	{ "prune", TRUST_HARMLESS },
+	{ "lose-flush", TRUST_HARMLESS },
+	{ "model", TRUST_HARMLESS },
+	{ "eadr", TRUST_HARMLESS },
+	{ "granularity", TRUST_HARMLESS },
+	{ "split", TRUST_HARMLESS },
+	{ "media", TRUST_HARMLESS },
+	{ "media-max", TRUST_HARMLESS },
+	{ "fsck", TRUST_HARMLESS },
+	{ "dump", TRUST_COMMAND },
+	{ "check", TRUST_COMMAND },
+	{ "paranoid", TRUST_HARMLESS },
 	{ "crash-every", TRUST_HARMLESS },
 	{ "guarantee", TRUST_HARMLESS },
 	{ "jobs", TRUST_HARMLESS },
@@ -76,7 +90,7 @@ static void judged(const char *target, const char *reference, const char *more, 
 	struct err err = ERR_INIT;
 
 	write_plan(target, reference, more);
-	ok(!explore_plan_load(dir, &p, &err), "a plan: %s", err.msg);
+	ok(!case_plan_load(&explore_plan_kept, dir, &p, &err), "a plan: %s", err.msg);
 	int rc = explore_plan_trust(&p, dir, false, &err);
 	ok(words ? rc == -EPERM && strstr(err.msg, words) && strstr(err.msg, "--trust") : rc == 0,
 	   "%s, %s, %s: %s", target, reference, words ? words : "", rc ? err.msg : "harmless");
@@ -110,8 +124,8 @@ static void test_own(void)
 	struct err err = ERR_INIT;
 
 	write_plan("mounted:/mine {mnt}", "reffs", "");
-	is_i(explore_plan_load(dir, &p, &err), 0, "a plan: %s", err.msg);
-	is_i(explore_plan_save(&p, dir, &err), 0, "is kept: %s", err.msg);
+	is_i(case_plan_load(&explore_plan_kept, dir, &p, &err), 0, "a plan: %s", err.msg);
+	is_i(case_plan_save(&explore_plan_kept, dir, &p, &err), 0, "is kept: %s", err.msg);
 	is_i(explore_plan_trust(&p, dir, false, &err), 0, "it is one's own: %s", err.msg);
 	change_file(dir, TRUST_MARK);
 	is_i(explore_plan_trust(&p, dir, false, &err), -EPERM, "not with another mark: %s",
@@ -154,6 +168,16 @@ static const struct {
 	{ "memory", "1M", "64M" },
 	{ "seed", "9", "0" },
 	{ "crash", "last,reorder", "reorder" },
+	{ "max-subset", "3", "2" },
+	{ "budget", "40", "50" },
+	{ "prune", "none", "reads" },
+	{ "lose-flush", "1", "2" },
+	{ "model", "pm", "block" },
+	{ "granularity", "8", "64" },
+	{ "media", "poison", "stale" },
+	{ "media-max", "3", "16" },
+	{ "dump", "/d", "/e" },
+	{ "check", "/c", "/d" },
 	{ "crash-every", "5", "6" },
 	{ "guarantee", "posix", "linux" },
 	{ "jobs", "2", "1" },
@@ -178,19 +202,20 @@ static void test_again(void)
 	p.hash = xstrdup("0");
 	explore_plan_opts(&p, references, &o);
 	ok(o.search.order == SEARCH_WALK && o.search.depth == 20 && o.swarm_i == 2 &&
-		   o.swarm_n == 3 && o.vary && !o.share && o.jobs == 2 && o.crash_modes == 10 &&
-		   o.n_specs == 3 && streq(references[2].recorder, "bpf") &&
-		   o.sides.strategy == STRATEGY_REMOUNT && o.sides.target.size == 64 << 20,
+		   o.swarm_n == 3 && o.vary && !o.share && o.jobs == 2 && o.crash.modes == 10 &&
+		   o.crash.budget == 40 && o.crash.vary_all && o.n_specs == 3 &&
+		   streq(references[2].recorder, "bpf") && o.sides.strategy == STRATEGY_REMOUNT &&
+		   o.sides.target.size == 64 << 20,
 	   "what is searched, and how");
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		explore_plan_init(&given);
 		set(&given, options[i].option, options[i].value);
-		is_i(explore_plan_agrees(&p, &given, &err), 0, "the same --%s: %s",
-		     options[i].option, err.msg);
+		is_i(given_agree(&explore_record, &p, &given, given.given, &err), 0,
+		     "the same --%s: %s", options[i].option, err.msg);
 		explore_plan_release(&given);
 		explore_plan_init(&given);
 		set(&given, options[i].option, options[i].other);
-		ok(explore_plan_agrees(&p, &given, &err) == -EINVAL &&
+		ok(given_agree(&explore_record, &p, &given, given.given, &err) == -EINVAL &&
 			   strstr(err.msg, options[i].option) &&
 			   strstr(err.msg, "leave the option out, or begin a new run"),
 		   "another: %s", err.msg);
@@ -200,14 +225,14 @@ static void test_again(void)
 	explore_plan_init(&given);
 	ok(!explore_plan_add(&given, "reffs", &err) &&
 		   !explore_plan_add(&given, "mounted:x {mnt}", &err) &&
-		   explore_plan_agrees(&p, &given, &err) == -EINVAL &&
+		   given_agree(&explore_record, &p, &given, given.given, &err) == -EINVAL &&
 		   strstr(err.msg, "--ref reffs, mounted:x {mnt}, recorder bpf and cannot go on "
 				   "with reffs, mounted:x {mnt}:"),
 	   "other references: %s", err.msg);
 	err_clear(&err);
 	p.references.v[0].kernel = xstrdup("6.1.0");
 	ok(!explore_plan_set_ref(&given, 1, "recorder", "bpf", &err) &&
-		   !explore_plan_agrees(&p, &given, &err),
+		   !given_agree(&explore_record, &p, &given, given.given, &err),
 	   "the same, whose kernel the run has noted: %s", err.msg);
 	for (size_t i = 0; i < explore_record.n; i++)
 		if (streq(explore_record.fields[i].key.name, "reference"))
@@ -222,7 +247,8 @@ static void test_again(void)
 	is_i(explore_plan_complete(&p, true, &err), 0, "a plan is completed: %s", err.msg);
 	ok(p.round == 6000 && p.depth == 10 && p.references.n == 1 && !p.kernel, "as it should");
 	p.hash = xstrdup("0");
-	ok(!explore_plan_save(&p, dir, &err) && !explore_plan_load(dir, &back, &err) &&
+	ok(!case_plan_save(&explore_plan_kept, dir, &p, &err) &&
+		   !case_plan_load(&explore_plan_kept, dir, &back, &err) &&
 		   streq(p.inputs, back.inputs) && back.round == 6000,
 	   "it is read back: %s", err.msg);
 	struct inputs in;
@@ -242,7 +268,7 @@ static void test_hostile(void)
 		{ "jobs 1000\n", "jobs is from 1 to" },
 		{ "alphabet 1M\n", "alphabet is from 1 to" },
 		{ "order sideways\n", "order is one of" },
-		{ "crash torn\n", "crash is one of" },
+		{ "crash tear\n", "crash is one of" },
 		{ "swarm 4/3\n", "--swarm is I/N" },
 		{ "guarantee none\n", "none" },
 		{ "reference a\nreference b\nreference c\nreference d\n", "at most 4 references" },
@@ -256,8 +282,8 @@ static void test_hostile(void)
 		struct err err = ERR_INIT;
 
 		write_plan("reffs", "reffs", cases[i][0]);
-		ok(explore_plan_load(dir, &p, &err) < 0 && strstr(err.msg, cases[i][1]) &&
-			   strncmp(err.msg, dir, strlen(dir)) == 0,
+		ok(case_plan_load(&explore_plan_kept, dir, &p, &err) < 0 &&
+			   strstr(err.msg, cases[i][1]) && strncmp(err.msg, dir, strlen(dir)) == 0,
 		   "refused: %s", err.msg);
 	}
 }

@@ -1295,7 +1295,7 @@ static void pages_of_others(void)
 		for (uint64_t i = 0; i < PAGES; i++)
 			wrong_count |= pagefile_write(f, page, i * SIZE, SIZE, 1, 1);
 		pagefile_free(f);
-		usleep(2000); /* in which at least some of them are freed */
+		usleep(2000); /* mostly some of them are freed by then; all is right anyway */
 		lost |= pagefile_write(other, "new", 1, 3, 2, 2);
 		wrong_count |= pagefile_dirty_bytes(other) != BLOCK;
 		wrong_read |= pagefile_read(other, page, 0, SIZE) != SIZE ||

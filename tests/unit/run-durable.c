@@ -73,18 +73,18 @@ static int begin(const char *dir, char **run, struct plan *plan, struct progress
 	auto_free char *file = xasprintf("%s/run", dir);
 
 	if (access(file, F_OK) == 0) {
-		int rc = plan_load(dir, plan, err);
+		int rc = case_plan_load(&plan_kept, dir, plan, err);
 
 		*run = xstrdup(dir);
 		if (!rc)
 			rc = progress_resume(dir, WORKLOADS, p, err);
 		return rc ? rc : case_sweep(dir, err);
 	}
-	int rc = plan_parse(plan_text, strlen(plan_text), "plan", plan, err);
+	int rc = case_plan_parse(&plan_kept, plan_text, strlen(plan_text), "plan", plan, err);
 	if (!rc)
 		rc = case_create(dir, "ext4", store_made, run, err);
 	if (!rc)
-		rc = plan_save(plan, dir, err);
+		rc = case_plan_save(&plan_kept, dir, plan, err);
 	return rc ? rc : progress_create(*run, WORKLOADS, p, err);
 }
 
@@ -138,7 +138,7 @@ static bool is_sound(const char *run, uint64_t *done, struct err *err)
 	sound = case_list(run, &list, err) == 0 && progress_load(run, WORKLOADS, &p, err) == 0;
 	/* Findings without the plan of their run would be lost as well. */
 	if (sound && list.n)
-		sound = plan_load(run, &plan, err) == 0;
+		sound = case_plan_load(&plan_kept, run, &plan, err) == 0;
 	for (size_t i = 0; i < list.n && sound; i++)
 		sound = is_whole(list.v[i], err);
 	for (uint64_t i = 1; i < WORKLOADS && sound; i++) {

@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "core/trace_file.h"
 #include "run/earlier.h"
+#include "case/given.h"
 #include "run/plan.h"
 #include "run/progress.h"
 #include "run/replay.h"
@@ -54,7 +55,7 @@ static const char good[] = "outage-test-run 2\nversion " OUTAGE_VERSION "\n"
 static int parse(const char *text, struct plan *p, struct err *err)
 {
 	err_clear(err);
-	return plan_parse(text, strlen(text), "run", p, err);
+	return case_plan_parse(&plan_kept, text, strlen(text), "run", p, err);
 }
 
 static void test_plan(void)
@@ -65,7 +66,7 @@ static void test_plan(void)
 	auto_strbuf text = STRBUF_INIT;
 
 	is_i(parse(good, &p, &err), 0, "a plan is read");
-	plan_print(&p, &text);
+	record_print(&plan_record, &p, &text);
 	is_s(strbuf_str(&text), good, "and printed as it was");
 	plan_run_opts(&p, &opts);
 	ok(opts.modes == (RUN_PREFIX | RUN_REORDER) && opts.max_subset == 3 && opts.vary_all &&
@@ -97,8 +98,8 @@ static void test_budget(void)
 			rc = plan_set(&p, "budget", cases[i].given, &err);
 		if (!rc)
 			rc = plan_complete(&p, &err);
-		ok(!rc && p.budget == cases[i].want, "--budget %s is %llu",
-		   cases[i].given ? cases[i].given : "left out", llu(p.budget));
+		ok(!rc && p.crash.budget == cases[i].want, "--budget %s is %llu",
+		   cases[i].given ? cases[i].given : "left out", llu(p.crash.budget));
 		plan_release(&p);
 	}
 }
@@ -122,7 +123,7 @@ static void test_plan_refused(void)
 		{ "bounds seq-1\n", "", "either bounds or files" },
 		{ "bounds seq-1\n", "bounds seq-1\nfile /x\n", "either bounds or files" },
 		{ "keep all", "keep some", "--keep" },
-		{ "prune none", "prune much", "--prune" },
+		{ "prune none", "prune much", "prune is one of" },
 		{ "fsck yes", "fsck perhaps", "fsck is yes" },
 	};
 
@@ -138,8 +139,9 @@ static void test_plan_refused(void)
 	}
 	struct plan p;
 	struct err err = ERR_INIT;
-	is_i(plan_parse("outage-test-run 2\nversion 0.1.0\n\0x", 34, "run", &p, &err), -EINVAL,
-	     "a NUL is refused");
+	is_i(case_plan_parse(&plan_kept, "outage-test-run 2\nversion 0.1.0\n\0x", 34, "run", &p,
+			     &err),
+	     -EINVAL, "a NUL is refused");
 }
 
 /* Whatever is done to the text, reading it does no harm, and what is accepted is whole. */
@@ -156,7 +158,7 @@ static void test_plan_harm(void)
 
 		for (uint64_t k = rng_below(&rng, 4) + 1; k; k--)
 			text[rng_below(&rng, sizeof(good) - 1)] = (char)rng_below(&rng, 256);
-		if (plan_parse(text, sizeof(good) - 1, "run", &p, &err))
+		if (case_plan_parse(&plan_kept, text, sizeof(good) - 1, "run", &p, &err))
 			continue;
 		accepted++;
 		partly += !p.target || !p.kernel || !p.hash || !guarantee_find(p.guarantee);
@@ -173,12 +175,14 @@ static void test_agrees(void)
 
 	plan_init(&given);
 	is_i(parse(good, &saved, &err), 0, "a saved plan");
-	is_i(plan_agrees(&saved, &given, &err), 0, "what is not given agrees");
+	is_i(given_agree(&plan_record, &saved, &given, given.given, &err), 0,
+	     "what is not given agrees");
 	is_i(plan_set(&given, "seed", "7", &err), 0, "the same seed is given");
 	is_i(plan_set(&given, "bounds", "seq-1", &err), 0, "and the same bounds");
-	is_i(plan_agrees(&saved, &given, &err), 0, "that agrees, too");
+	is_i(given_agree(&plan_record, &saved, &given, given.given, &err), 0, "that agrees, too");
 	is_i(plan_set(&given, "budget", "5", &err), 0, "another budget");
-	is_i(plan_agrees(&saved, &given, &err), -EINVAL, "does not agree");
+	is_i(given_agree(&plan_record, &saved, &given, given.given, &err), -EINVAL,
+	     "does not agree");
 	ok(strstr(err.msg, "--budget 200") && strstr(err.msg, "with 5"), "and is named: %s",
 	   err.msg);
 	err_clear(&err);
@@ -677,7 +681,7 @@ static void test_pipes(void)
 
 		ok(mkfifo(path, 0600) == 0, "a pipe %s", of_run[i]);
 	}
-	ok(plan_load(where, &plan, &err) == -EINVAL, "refused: %s", err.msg);
+	ok(case_plan_load(&plan_kept, where, &plan, &err) == -EINVAL, "refused: %s", err.msg);
 	err_clear(&err);
 	ok(progress_load(where, TOTAL, &progress, &err) == -EINVAL, "refused: %s", err.msg);
 	err_clear(&err);

@@ -211,7 +211,7 @@ static void test_plan(void)
 			auto_strbuf text = STRBUF_INIT;
 			auto_free char *line = xasprintf("\n%s %s\n", cases[i].key, cases[i].value);
 
-			plan_print(&p, &text);
+			record_print(&plan_record, &p, &text);
 			ok(strstr(strbuf_str(&text), line), "and it is kept");
 			plan_run_opts(&p, &opts);
 			ok(opts.modes == RUN_REORDER && opts.vary_all && opts.budget == 200,

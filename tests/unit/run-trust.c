@@ -72,6 +72,7 @@ static const struct trust_key of_case[] = {
 	{ "eadr", TRUST_HARMLESS },
 	{ "split", TRUST_HARMLESS },
 	{ "granularity", TRUST_HARMLESS },
+	{ "media-max", TRUST_HARMLESS },
 	{ "with-fsck", TRUST_HARMLESS }, /* that it is there counts */
 	{ "hang-after-ms", TRUST_HARMLESS },
 	{ "point", TRUST_HARMLESS },
@@ -115,7 +116,7 @@ static void load_plan(const char *text, struct plan *p)
 {
 	struct err err = ERR_INIT;
 
-	if (plan_parse(text, strlen(text), "run", p, &err))
+	if (case_plan_parse(&plan_kept, text, strlen(text), "run", p, &err))
 		ok(false, "%s", err.msg);
 }
 
@@ -168,7 +169,7 @@ static void own_plan(bool ours, const char *what)
 	struct err err = ERR_INIT;
 	struct plan p;
 
-	ok(!plan_load(dir, &p, &err), "a run: %s", err.msg);
+	ok(!case_plan_load(&plan_kept, dir, &p, &err), "a run: %s", err.msg);
 	ok(!plan_trust(&p, dir, false, &err) == ours && p.ours == ours, "%s: %s", what, err.msg);
 	plan_release(&p);
 }
@@ -180,7 +181,7 @@ static void test_own_plan(void)
 
 	load_plan(a_plan, &p);
 	for (int i = 0; i < 3; i++) {
-		ok(!plan_save(&p, dir, &err), "it is kept");
+		ok(!case_plan_save(&plan_kept, dir, &p, &err), "it is kept");
 		own_plan(true, "one's own");
 		if (i == 0)
 			change_file(dir, TRUST_MARK);

@@ -4,16 +4,16 @@
  *
  * block_bio_queue sees each bio once, as the file system issued it: before it is split to the
  * limits of the device, merged with others, or taken apart into flush, write and flush. block_split
- * tells of the parts. block_rq_complete names the bios a request completes; block_bio_complete
- * those that never became a request. Nothing here waits, so the tested file system cannot be held
- * up by the reader of the ring.
+ * shows its parts. block_rq_complete names the bios that a request completes; block_bio_complete
+ * those that never became a request. No program here waits, so the reader of the ring cannot delay
+ * the tested file system.
  *
- * A bio's data is reached through the kernel's linear map of all memory: the address is a linear
- * function of that of its struct page, which the recorder calibrates (block_dirty_buffer shows a
- * page with its address) and checks.
+ * The programs read a bio's data through the kernel's linear map of all memory: the address of the
+ * data is a linear function of the address of its struct page. The recorder calibrates that
+ * function (block_dirty_buffer shows a page with its address) and checks it.
  *
- * Kernel structures are declared here with the members that are used; libbpf moves the accesses to
- * where the running kernel has them.
+ * Kernel structures are declared here with the members that are used; libbpf adapts the offsets to
+ * the running kernel.
  */
 typedef unsigned char __u8;
 typedef unsigned short __u16;
@@ -87,7 +87,7 @@ enum req_flag_bits {
 
 struct {
 	__uint(type, MAP_RINGBUF);
-	__uint(max_entries, 4096); /* set before it is loaded */
+	__uint(max_entries, 4096); /* set before the map is loaded */
 } ring SEC(".maps");
 
 /* Device number to slot. */
@@ -117,8 +117,8 @@ static struct rec_slot *slot_of(struct block_device *bdev, __u32 *no)
 }
 
 /*
- * A disk that is closed or opened after another one finds the counter where it left it, so that
- * nothing is forgotten between two looks at it.
+ * Counts a lost record. The counter of a slot only grows, also when disks are closed and opened, so
+ * that no loss is missed between two looks.
  */
 static void count_lost(struct rec_slot *s)
 {
@@ -140,16 +140,16 @@ static void put(struct rec_slot *s, const struct rec *r)
 
 struct copy {
 	struct rec_slot *s;
-	__u64 vec; /* address of the struct bio_vec at hand */
+	__u64 vec; /* address of the current struct bio_vec */
 	__u64 bio;
 	__u32 slot;
-	__u32 done;  /* bytes of it that are behind us */
-	__u32 off;   /* bytes of the bio that are */
-	__u32 left;  /* bytes of the bio that are not */
-	__u32 error; /* could not be read */
+	__u32 done;  /* bytes of it that are copied */
+	__u32 off;   /* bytes of the bio that are copied */
+	__u32 left;  /* bytes of the bio that are left */
+	__u32 error; /* a read failed */
 };
 
-/* Always inlined: the size that is reserved must be a constant to the verifier. */
+/* Always inlined, because the reserved size must be a constant for the verifier. */
 static __always_inline long put_data(struct copy *c, const void *from, __u32 len, const __u32 room)
 {
 	struct {
@@ -163,7 +163,7 @@ static __always_inline long put_data(struct copy *c, const void *from, __u32 len
 		__sync_fetch_and_add(&c->s->full, 1);
 		return -1;
 	}
-	/* The compiler knows the bound already and would drop the comparison the verifier needs. */
+	/* The compiler knows the bound and would drop the comparison that the verifier needs. */
 	barrier_var(bounded);
 	if (bounded > room)
 		bounded = room;
@@ -301,7 +301,7 @@ static long end_bio(__u32 i, struct ending *e)
 			 .op = BPF_CORE_READ(bio, bi_opf) & 0xff,
 			 .result = e->result };
 
-	/* A bio that ends only in part is not done, and the ones after it did not even begin. */
+	/* A bio that ends only in part is not done, and those after it have not begun. */
 	if (i > 0 && !e->left)
 		return 1;
 	if (e->left < size)
@@ -364,7 +364,7 @@ int BPF_PROG(on_dirty_buffer, struct buffer_head *bh)
 	__u32 no;
 	struct rec_slot *s = slot_of(bh->b_bdev, &no);
 
-	/* The first buffer of the device begins where its page does. */
+	/* The first buffer of the device begins at the start of its page. */
 	if (!s || s->calibrate != 1 || bh->b_blocknr)
 		return 0;
 	s->page = (__u64)bh->b_page;

@@ -3,8 +3,8 @@
  * record_bpf.h - the messages between the BPF program and the recorder. Both sides include it, so
  * it uses only types that either of them has declared before (__u32, __s32, __u64).
  *
- * The ring buffer holds records in the order in which they were reserved. A bio is known by its
- * address: from its REC_QUEUE to its REC_DONE no other bio has it.
+ * The ring buffer holds records in the order in which they were reserved. A bio is identified by
+ * its address: no other bio has the address from its REC_QUEUE to its REC_DONE.
  *
  *	REC_QUEUE	a bio was submitted: op, flags, addr, len
  *	REC_DATA	`len` bytes of it, from `addr` within it; follow its REC_QUEUE, perhaps with
@@ -26,7 +26,7 @@ enum {
 /* The events that a slot's device is watched for. */
 enum {
 	WATCH_OFF,
-	WATCH_CHANGES,	/* REC_QUEUE of what modifies, and REC_DONE */
+	WATCH_CHANGES,	/* REC_QUEUE of changes, and REC_DONE */
 	WATCH_REQUESTS, /* everything */
 };
 
@@ -45,7 +45,7 @@ enum {
 	BIO_OP_WRITE_ZEROES = 9,
 };
 
-/* Room for data in a REC_DATA: one of these sizes is reserved, for the ring takes no others. */
+/* Room for data in a REC_DATA: the ring reserves only constant sizes, one of these. */
 enum {
 	REC_DATA_SMALL = 512,
 	REC_DATA_MEDIUM = 1024,
@@ -69,12 +69,12 @@ struct rec {
 /* The state of one disk, in memory that both sides have mapped. */
 struct rec_slot {
 	__u32 watch;
-	__u32 calibrate; /* 1: wants a sample; 2: has it */
+	__u32 calibrate; /* 1: a sample is wanted; 2: it is there */
 	__u64 lost;	 /* records that did not fit into the ring, or could not be read */
 	__u64 full;	 /* records that did not fit */
 	__u64 page;	 /* the sample: a struct page ... */
-	__u64 page_addr; /* ... and where its memory is mapped */
-	__u64 page_size; /* of a struct page */
+	__u64 page_addr; /* ... and the address of its memory */
+	__u64 page_size; /* the size of a struct page */
 	__u64 shift;	 /* memory of a page = page * scale + shift, modulo 2^64 */
 	__u64 scale;
 };
