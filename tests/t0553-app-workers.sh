@@ -105,6 +105,6 @@ pid=$stopped stopped=''
 came_to hung
 check 'a process is stopped: part of the run failed' test "$status" = 2
 check 'a process is stopped: the others are done' json "d['checked'] == $states - 1 and d['errors'] == 1 and d['failing'] == 0"
-check 'a process is stopped: which is said' grep -q '1 state could not be checked: the process that checked it hung' err
+check 'a process is stopped: which is said' grep -q '1 state could not be checked: the process that checked it did not answer for' err
 check 'a process is stopped: it is gone' test ! -e "/proc/$held"
 done_testing

@@ -335,7 +335,7 @@ static void summarise(struct app_whole *p, const struct search_result *r)
 	}
 }
 
-/* Makes it an error if no state was checked, which must not look like no finding. */
+/* A run that checked no state ends with an error: it must not look like one without findings. */
 static void check_tried(struct app_whole *p)
 {
 	struct app_summary *s = &p->out->summary;
@@ -608,7 +608,7 @@ static char *directory_of(const char *path)
 	return n ? xmemdupz(path, n) : xstrdup(".");
 }
 
-/* Called before anything is made: not even a name may appear in the application's directory. */
+/* Called before anything is made: no name may appear in the application's directory. */
 static int check_output(const struct app_whole *p, struct err *err)
 {
 	auto_free char *above = p->o->output ? directory_of(p->o->output) : xstrdup(".");

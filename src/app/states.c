@@ -278,7 +278,7 @@ static void give(struct states *s, struct app_state *out, struct seen_state seen
 	copy_survivors(s->h, &s->survivors, &out->survivors);
 }
 
-/* True if the current set is one of those that are tried only while the budget has room. */
+/* True if the current set is tried only while the budget has room. */
 static bool is_far(const struct states *s)
 {
 	switch (s->at.layer) {

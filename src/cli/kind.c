@@ -58,8 +58,6 @@ int kind_replay(const struct case_ops *ops, const struct replay_request *r)
 		return cli_failf("--rerun is for findings of a target: run 'outage %s' again "
 				 "instead",
 				 ops->name);
-	if (case_hold(r->dir, &err))
-		return cli_fail(&err);
 	int status = check_guest(ops, &r->guest);
 	if (!status && case_hold(r->dir, &err))
 		return cli_fail(&err);

@@ -383,9 +383,9 @@ uint64_t forget_clock_ns(void); /* since 1970 */
 
 int forget_trace_open(struct forget *f, struct err *err) must_check;
 int forget_trace_close(struct forget *f, struct err *err) must_check;
-/* Whether it belongs into the trace. */
+/* Whether a call belongs into the trace. */
 bool forget_trace_wants(const struct call *c);
-/* Writes it down; with the trace lock. */
+/* Writes a call down; with the trace lock. */
 void forget_trace_call(struct call *c);
 /* Something that is no call happened here. Takes the trace lock. */
 void forget_trace_note(struct forget *f, const char *fmt, ...) printf_like(2, 3);
@@ -481,7 +481,7 @@ void forget_on_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 
 /* Writes down what the directory looks like, for the undo; the caller frees its value. */
 int forget_remake_note(int fd, struct undo *u) must_check;
-/* Makes it, also if it is there already. Gives a descriptor (O_PATH), or -errno. */
+/* Makes the directory, if it is not there. Returns a descriptor (O_PATH), or -errno. */
 int forget_remake(const struct undo *u, int dir, const char *name) must_check;
 
 /* ---- forget_dir.c ---- */
@@ -563,7 +563,7 @@ void forget_data_drop(struct forget *f, struct node *n);
 void forget_data_forget_removed(struct forget *f, struct node *n);
 /* If the file is not open: closes what is not needed any more. */
 void forget_data_idle(struct forget *f, struct node *n);
-/* The same; takes the node lock. */
+/* As forget_data_idle(); takes the node lock. */
 void forget_data_let_go(struct forget *f, struct node *n);
 /* Writes what a torn write left straight to ROOT. */
 int forget_data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
@@ -709,7 +709,8 @@ enum lose_end { LOSE_GO_ON, LOSE_AND_END };
  */
 void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 		 struct told_list *told);
-/* The same, and what was at risk, as forget_report_risks() says it; either may be NULL. */
+/* As forget_lose(), and tells what was at risk, as forget_report_risks() does; `text` or `json` may
+ * be NULL. */
 void forget_lose_telling(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 			 struct told_list *told, struct strbuf *text, struct strbuf *json);
 /*
@@ -776,7 +777,7 @@ int forget_snapshot_rollback(struct forget *f, const char *name, struct told_lis
  */
 int forget_snapshot_finish_rollback(int root_fd, int stash, const char *root, struct err *err)
 	must_check;
-/* Removes it. */
+/* Removes a snapshot. */
 int forget_snapshot_drop(struct forget *f, const char *name, struct err *err) must_check;
 int forget_snapshot_list(struct forget *f, struct strbuf *text, struct strbuf *json,
 			 struct err *err) must_check;

@@ -310,7 +310,7 @@ static void recover_again(struct pm_whole *p, const struct pm_search_opts *searc
 	p->out->recovery_left_out = r.left_out;
 }
 
-/* Makes it an error if no state was checked, which must not look like no finding. */
+/* A run that checked no state ends with an error: it must not look like one without findings. */
 static void check_tried(struct pm_whole *p)
 {
 	p->out->untried = !p->out->summary.checked && !p->out->summary.findings &&
