@@ -25,7 +25,7 @@ static INLINE void accessed_small(unsigned vcpu, unsigned kind, uint64_t off, un
 	unlock();
 }
 
-/* The same, of any length. */
+/* Reports an access of any length. */
 static void accessed(unsigned vcpu, unsigned kind, uint64_t off, uint64_t len, uint64_t pc)
 {
 	lock();

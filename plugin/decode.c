@@ -55,7 +55,7 @@ static void legacy_prefixes(struct cursor *c)
 		case 0x2e:
 		case 0x36:
 		case 0x3e:
-		case 0x26: /* of no effect in 64-bit code */
+		case 0x26: /* no effect in 64-bit code */
 			break;
 		default:
 			return;

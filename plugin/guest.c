@@ -14,7 +14,7 @@
 
 #if PLUGIN_API >= 3
 
-/* Of each thread its own; empty. */
+/* Returns the buffer of this thread, emptied. */
 static struct qemu_garray *buffer(void)
 {
 	static __thread struct qemu_garray *buf;

@@ -16,7 +16,7 @@
  *
  * P1: comparing goes by a mapping of our own, so that it does not matter where and how often the
  *     program maps the file, or whether another process stores to it. Holes are not looked at.
- * P2: of a large file, only pages that were stored to or flushed before are compared at each call;
+ * P2: in a large file, only pages that were stored to or flushed before are compared at each call;
  *     the whole at each mark, at every FULL_EVERY-th call, and at the end.
  *
  * One process: the calls of a forked child are not seen, its stores are found with the next call of

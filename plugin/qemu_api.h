@@ -116,6 +116,6 @@ PLUGIN_WEAK uint64_t cpu_get_phys_page_attrs_debug(struct qemu_cpu *cpu, uint64_
 						   void *attrs);
 PLUGIN_WEAK int cpu_memory_rw_debug(struct qemu_cpu *cpu, uint64_t vaddr, void *buf, size_t len,
 				    bool write);
-extern uintptr_t guest_base PLUGIN_WEAK; /* of user emulation */
+extern uintptr_t guest_base PLUGIN_WEAK; /* for user emulation */
 
 #endif

@@ -71,7 +71,7 @@ static inline uint64_t map_offset(const struct map *m, uint64_t addr)
 	return m->offset + (addr - m->start);
 }
 
-/* Of a physical address, the offset in the region; UINT64_MAX if it is elsewhere. */
+/* Returns the offset of a physical address in the region; UINT64_MAX if it is elsewhere. */
 static inline uint64_t region_phys_offset(uint64_t phys)
 {
 	return phys >= region.phys && phys < region.phys + region.size ? phys - region.phys

@@ -37,7 +37,7 @@ struct shadow {
 	struct shadow_frame {
 		uint64_t slot; /* where the return address is */
 		uint64_t ret;
-		uint64_t hash; /* of this and all further out */
+		uint64_t hash; /* covers this and all further out */
 	} f[SHADOW_FRAMES];    /* the innermost last */
 };
 

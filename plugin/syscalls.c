@@ -12,7 +12,7 @@
 #include "region.h"
 #include "tracer.h"
 
-enum { /* of an x86-64 guest */
+enum { /* numbers of an x86-64 guest */
        NR_READ = 0,
        NR_MMAP = 9,
        NR_MUNMAP = 11,
@@ -56,7 +56,7 @@ static __thread struct {
 	unsigned char data[ARGS][ANSWER_MAX];
 } before;
 
-/* Of one call, so that nothing before or behind it is taken for part of it. */
+/* Reports stores of one call, so that nothing before or behind it is taken for part of it. */
 static void kernel_stored(unsigned vcpu, uint64_t addr, uint64_t len)
 {
 	struct cpu_here *c = cpu_slot(vcpu);

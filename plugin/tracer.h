@@ -16,7 +16,7 @@
 #define INLINE	 inline __attribute__((always_inline))
 #define NOINLINE __attribute__((noinline))
 
-/* Of data that other files have: it is in this library, so no table is asked where. */
+/* Marks data of other files of this library, which is so found without a table. */
 #define HERE __attribute__((visibility("hidden")))
 
 enum { CPUS_HERE = 4096 };

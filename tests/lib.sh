@@ -93,6 +93,14 @@ ended() {
 	[ -n "${2-}" ] || pid=
 	[ $status -eq "$1" ] || { echo "# status $status, not $1"; return 1; }
 }
+# gives STATUS ARGUMENTS...: of the program; a failure is told in one line
+gives() {
+	local want=$1 got
+	shift
+	timeout 900 "$OUTAGE" "$@" >out 2>err </dev/null
+	got=$?
+	[ "$got" -eq "$want" ] && { [ "$got" -ne 2 ] || [ "$(wc -l <err)" -eq 1 ]; }
+}
 # ended_in PREFIX STATUS: the same of $pid, whose output is in PREFIXout and PREFIXerr
 ended_in() {
 	local right

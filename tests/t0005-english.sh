@@ -61,6 +61,24 @@ END2
 try 1 "and one that somebody wrote" '^who .*: The number that somebody wrote\.$' <<'END2'
 /* The number that somebody wrote. */
 END2
+try 1 "and one that begins with Of" '^start .*: Of a page, the number\.$' <<'END2'
+/* Of a page, the number. */
+END2
+try 1 "and The same without a noun" '^same .*: The same for a page\.$' <<'END2'
+/* The same for a page. */
+END2
+try 1 "and an it that stands for a noun elsewhere" '^same .*: By a link, it would' <<'END2'
+/* By a link, it would show one name more. */
+END2
+try 1 "and a comment that begins with a verb and a pronoun" '^it .*: Removes it\.$' <<'END2'
+/* Removes it. The file is closed. */
+END2
+try 0 "which may stand in a later sentence" <<'END2'
+/* Closes the file. Removes it. The same file may be open. */
+END2
+try 1 "and not even" '^odd .*: Fails if not even' <<'END2'
+/* Fails if not even the head is good. */
+END2
 try 1 "and a head that says what" '^head .*: one\.c - what the others count\.$' <<'END2'
 /* one.c - what the others count. */
 END2

@@ -27,21 +27,21 @@ wrong() { local words=$1; shift; ! recipe "$@" && grep -q "$words" "$dir/err"; }
 
 # tell LINE...: a document with one recipe, which adds the lines "two" and "2" where the last line says
 tell() { { printf '## Add two\n\n'; printf '%s\n' "$@"; printf '\n```c\ntwo\n2\n```\n'; } >doc.md; }
-# gives TEXT [OPTION...]: the file, after the recipe was applied to "one" and "three"
-gives() {
+# shows TEXT [OPTION...]: the file, after the recipe was applied to "one" and "three"
+shows() {
 	local text=$1
 	shift
 	printf '\tone\n\tthree\n' >file && recipe apply doc.md 'Add two' . "$@" && [ "$(tr -d '\t' <file | paste -sd,)" = "$text" ]
 }
 tell 'It is between. In `file`,' 'before `three`:'
-check 'a block goes before a line' gives one,two,2,,three
-check 'or it is left out' gives one,three --without 1
-check 'or a line of it' gives one,two,,three --without 1:2
+check 'a block goes before a line' shows one,two,2,,three
+check 'or it is left out' shows one,three --without 1
+check 'or a line of it' shows one,two,,three --without 1:2
 check 'the step has a number, lines and a file' eval 'recipe steps doc.md "Add two" && [ "$(cat out)" = "1 2 file" ]'
 tell 'In `file`, after `one`:'
-check 'a block goes after a line' gives one,two,2,three
+check 'a block goes after a line' shows one,two,2,three
 tell 'At the end of `file`:'
-check 'or to the end' gives one,three,,two,2
+check 'or to the end' shows one,three,,two,2
 tell 'In the new file `new/file`:'
 check 'or is a file' eval 'recipe apply doc.md "Add two" . && [ "$(paste -sd, new/file)" = two,2 ]'
 check 'which must be new' wrong 'is there already' apply doc.md 'Add two' .

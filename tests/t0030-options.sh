@@ -157,7 +157,7 @@ check 'and a command' refused "there is no command 'gone'" generate man page sha
 printf '@options gen\n' >page
 check 'and a page without an end' refused 'has no @end' generate man page shared
 if [ -e "$build/man/outage-gen.1" ]; then
-	check 'the build uses this' grep -q 'Print how many workloads there are' "$build/man/outage-gen.1.scd"
+	check 'the build uses this' grep -q 'Print only the number of workloads' "$build/man/outage-gen.1.scd"
 	check 'for completion, too' cmp completion.bash "$build/completion/outage"
 else
 	skip 'the manual pages are not built'

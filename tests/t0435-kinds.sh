@@ -6,14 +6,6 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# gives STATUS ARGUMENTS...: ends with STATUS; of a failure there is one sentence
-gives() {
-	local want=$1 got
-	shift
-	timeout 900 "$OUTAGE" "$@" >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] && { [ "$got" -ne 2 ] || [ "$(wc -l <err)" -eq 1 ]; }
-}
 # record TYPE LINE...: the text of one
 record() {
 	printf 'outage-%s 2\nversion 0.1.0\n' "$1"

@@ -16,14 +16,6 @@ chmod 755 "$dir"
 : >vmlinux
 nap=6543.$$ # no other process sleeps for so long
 
-# gives STATUS ARGUMENTS...: ends with STATUS; of a failure there is one sentence
-gives() {
-	local want=$1 got
-	shift
-	timeout 900 "$OUTAGE" "$@" >out 2>err </dev/null
-	got=$?
-	[ "$got" -eq "$want" ] && { [ "$got" -ne 2 ] || [ "$(wc -l <err)" -eq 1 ]; }
-}
 # refuses FINDING: options for a guest, and those of a workload
 refuses() {
 	local command option

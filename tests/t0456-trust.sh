@@ -140,6 +140,38 @@ rm -rf copy && cp -r mine copy && chmod 777 copy
 check 'one that all can write to is distrusts as well' eval 'as "$ours" 2 test --resume copy &&
 	grep -q "copy lies where others can change it (\.: chmod go-w), and would run" err'
 
+for where in . findings; do
+	rm -rf copy && cp -r mine copy && chmod 777 copy/$where
+	check "a finding that others can replace in $where" eval 'as "$ours" 2 replay $one && test ! -e ran &&
+		grep -q "lies where others can change it (.*: chmod go-w)" err'
+done
+check 'which says where' grep -q '(copy/findings: chmod go-w)' err
+
+# ---- its workload, for another run ----
+
+seq() { as "$1" "$2" test -t "fuse:$seedfs mount {disk} {mnt} -f" --mkfs "$seedfs mkfs {disk}" --size 4M -j 1 -o new "${@:3}"; }
+commanded() { rm -rf copy new ran && cp -r "${1:-mine}" copy && printf 'shell "touch %s/ran"\n' "$dir" >>"copy/$2"; }
+refuses() { # FILE
+	seq "$ours" 2 "$1" && test ! -e ran && test ! -e new && one_line &&
+		grep -q "was not made by you.*and would run 'touch $dir/ran' (shell).*at its file .*, then give --trust" err
+}
+rm -rf copy && cp -r mine copy
+check "a stranger may run its workload" seq "$stranger" 0 $one/workload
+commanded mine findings/0-0/workload
+check 'but no command in it' refuses $one/workload
+check 'unless he trusts it' eval 'seq "$ours" 0 $one/workload --trust && test -e ran'
+commanded mine planted
+check 'nor one beside the findings' refuses copy/planted
+check 'by a link, too' eval 'ln -s copy to && refuses to/planted'
+commanded small workload
+check 'nor one of a finding that is alone' refuses copy/workload
+cp w own
+printf 'shell "touch %s/ran"\n' "$dir" >>own
+check "one's own file is run" own_run shells own
+check 'and that of a finding of it' eval 'rm -rf new ran && seq "$ours" 0 shells/findings/0-0/workload && test -e ran'
+check "but not by a stranger" eval 'rm -rf new ran && as "$stranger" 2 test -t "fuse:$seedfs mount {disk} {mnt} -f" \
+	--mkfs true shells/findings/0-0/workload && test ! -e ran'
+
 # A group that others may be in, with a umask that lets it write.
 if command -v setpriv >/dev/null; then
 	shared() { (umask 002 && setpriv --regid 54321 --clear-groups -- "$BASH" -c "$(declare -f as status exits run own_run); $1"); }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# outage explore: another process goes on with the task of one that was killed. (A task that hangs is a
-# finding: t0511-explore-cut.sh.)
-# takes 20 s
+# outage explore: another process goes on with the task of one that was killed, or, where a walk hangs, with the
+# next walk. (A task that hangs is a finding: t0511-explore-cut.sh.)
+# takes 40 s
 # shellcheck disable=SC2317 # functions are called through check
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -56,4 +56,18 @@ ended_in deadly. 0
 check 'deadly: which is an error' test "$status" -eq 2
 check 'deadly: that is said' grep -q 'a task was ended by signal 9 (Killed)$' err
 check 'deadly: and counted' test "$(json_value 'd["errors"]')" = 1
+
+# Every walk comes to the operation that hangs.
+trial=("$mutant" explore)
+hangs() {
+	tries 1 -t mutant:hang -j 1 --order walk --findings 3 --hang-after "${seconds}s" &&
+		[ "$(tail -qn 1 kept/findings/*/workload | grep -c '^link')" = 3 ]
+}
+check 'hangs: three walks that hang are three findings' with_time 4 hangs
+check 'hangs: which is said' test "$(grep -c 'another process goes on with the next walk' err)" = 2
+check 'hangs: they are different walks' eval '! cmp -s kept/findings/999000-0/workload kept/findings/999001-0/workload'
+check 'hangs: without an error' test "$(grep -c '^outage: ' err)" = 2
+check 'hangs: what was done counts' says '^mutant:hang: [0-9]+ operations'
+ends() { tries 1 -t mutant:hang --findings 3 --hang-after "${seconds}s" && [ "$(ls kept/findings)" = 999000-0 ]; }
+check 'other orders end where they hang' with_time 4 ends
 done_testing

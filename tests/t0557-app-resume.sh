@@ -62,8 +62,9 @@ rm -rf run
 timeout 900 "${app[@]}" -- data >out 2>err
 some=$(found_in run)
 rm run/answers
-resumed run --time 1ms
+resumed run --time 1ns
 check 'out of time: its findings are still told' test $status -eq 1
+check 'and nothing else is' says '; 0 checked'
 check 'all of them' says '^2 findings'
 check 'and stay' test "$(found_in run)" = "$some"
 rm run/answers

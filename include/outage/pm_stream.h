@@ -109,7 +109,7 @@ enum {
 enum {
 	PM_STREAM_LINE = 64,
 	PM_STREAM_STORE_MAX = 1 << 20, /* bytes of one store; a tracer cuts longer ones */
-	PM_STREAM_FRAMES_MAX = 256,    /* of a stack */
+	PM_STREAM_FRAMES_MAX = 256,    /* frames of a stack */
 	PM_STREAM_MORE = 7,	       /* in a batch, see above */
 	PM_STREAM_MORE_SAME = PM_STREAM_MORE | 1 << 6,
 	/*

@@ -335,11 +335,12 @@ static void summarise(struct app_whole *p, const struct search_result *r)
 	}
 }
 
-/* Makes it an error if no state was checked, which must not look like no finding. */
+/* A run that checked no state ends with an error: it must not look like one without findings. */
 static void check_tried(struct app_whole *p)
 {
 	struct app_summary *s = &p->out->summary;
 
+	/* Findings that an earlier part of the run has kept count, though none was tried now. */
 	p->out->untried = !s->checked && !s->findings && !s->suppressed && !s->errors;
 	s->errors += p->out->untried;
 }
@@ -539,18 +540,20 @@ static int explore(struct app_whole *p, struct err *err)
 		keep_counts(p, &r);
 		summarise(p, &r);
 		p->out->by_signal = r.totals.by_signal;
-		check_tried(p);
 		if (!p->out->broken)
 			recover_again(p, r.totals.states.given);
 	}
 	if (p->o->resume) {
 		struct err why = ERR_INIT;
-		bool end = !rc && !p->out->stopped && !p->out->summary.errors;
+		bool end = !rc && !p->out->stopped && !p->out->summary.errors &&
+			   p->out->summary.checked;
 		int late = settle(p, end, &why);
 
 		if (!rc && late)
 			rc = err_set(err, late, "%s", why.msg);
 	}
+	if (!rc)
+		check_tried(p);
 	if (!rc)
 		rc = case_summary_save(&app_kind, p->run.dir, &p->out->summary, err);
 	search_result_release(&r);
@@ -605,7 +608,7 @@ static char *directory_of(const char *path)
 	return n ? xmemdupz(path, n) : xstrdup(".");
 }
 
-/* Called before anything is made: not even a name may appear in the application's directory. */
+/* Called before anything is made: no name may appear in the application's directory. */
 static int check_output(const struct app_whole *p, struct err *err)
 {
 	auto_free char *above = p->o->output ? directory_of(p->o->output) : xstrdup(".");
@@ -632,7 +635,11 @@ static int check_output(const struct app_whole *p, struct err *err)
 
 static int find_run(struct app_whole *p, struct err *err)
 {
-	p->out->dir = realpath(p->o->resume, NULL);
+	int rc = case_hold(p->o->resume, err);
+
+	if (rc)
+		return rc;
+	p->out->dir = below_real(p->o->resume);
 	return p->out->dir ? 0 : err_set(err, -errno, "cannot use %s: %m", p->o->resume);
 }
 

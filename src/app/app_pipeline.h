@@ -34,7 +34,7 @@ struct app_outcome {
 	double checked_s; /* the time until all states of the run were checked */
 	bool by_signal;	  /* a signal ended the search */
 	bool broken;	  /* the search could not go on */
-	bool untried;	  /* not even one crash state was checked */
+	bool untried;	  /* no crash state was checked */
 	bool stopped;	  /* a signal or the time limit ended it: the run can be resumed */
 	/* Part of summary.errors: states of the run that could not be checked, and the reason. */
 	uint64_t unchecked;

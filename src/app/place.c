@@ -16,6 +16,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/below.h"
+#include "base/fd_path.h"
 #include "base/io.h"
 #include "base/space.h"
 #include "base/strbuf.h"
@@ -549,7 +551,10 @@ static int mount_room(struct place *p, const struct place_opts *o, struct err *e
 	p->cache = openat(p->root, "cache", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (p->cache < 0)
 		return err_set(err, -errno, "cannot open a directory: %m");
-	if (o->base && mount(o->base, AT("base"), NULL, MS_BIND | MS_REC, NULL))
+	auto_fd base = o->base ? below_open_here(o->base, err) : -1;
+	if (o->base && base < 0)
+		return base;
+	if (o->base && mount(fd_path(base).text, AT("base"), NULL, MS_BIND | MS_REC, NULL))
 		return err_set(err, -errno, "cannot bind %s: %m", o->base);
 	return 0;
 }

@@ -278,7 +278,7 @@ static void give(struct states *s, struct app_state *out, struct seen_state seen
 	copy_survivors(s->h, &s->survivors, &out->survivors);
 }
 
-/* True if the current set is one of those that are tried only while the budget has room. */
+/* True if the current set is tried only while the budget has room. */
 static bool is_far(const struct states *s)
 {
 	switch (s->at.layer) {
@@ -362,6 +362,7 @@ bool states_next(struct states *s, struct app_state *out)
 		return false;
 	const struct waiting_state *w = &s->waiting.v[s->next_waiting++];
 	take_back(s, w, &s->survivors);
+	assert(hash_eq(pattern_of(s, w->point, &s->survivors), w->pattern)); /* E1 */
 	give(s, out, see(s, w->point, &s->survivors), w, s->ids.buf + w->id, false);
 	return true;
 }

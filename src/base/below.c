@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd_path.h"
 #include "base/io.h"
 #include "base/names_in.h"
@@ -36,6 +37,55 @@ static char *cut_name(struct strbuf *path)
 		if (!streq(name, "."))
 			return steal(name);
 	}
+}
+
+/* ---- directories that are held ---- */
+
+struct held_dir {
+	char *path;
+	int fd;
+};
+
+/* The list grows, by one thread, before there are others; a forked process has it as well. */
+static struct {
+	struct vec_of(struct held_dir) dirs;
+	char *here; /* the current directory's name when the first was held */
+} held;
+
+/* Other users may rename it: a case named from within a run has the same name all the time. */
+static char *current_dir(void)
+{
+	return held.here ? xstrdup(held.here) : getcwd(NULL, 0);
+}
+
+/* True if the path has a "..", which could lead out of the run. */
+static bool goes_up(const char *path)
+{
+	for (const char *p = path; (p = strstr(p, "..")); p += 2)
+		if ((p == path || p[-1] == '/') && (!p[2] || p[2] == '/'))
+			return true;
+	return false;
+}
+
+/* The innermost held directory that a path leads through; `rest` gets the way from there. */
+static const struct held_dir *find_held(const char *path, const char **rest)
+{
+	const struct held_dir *found = NULL;
+	size_t longest = 0;
+
+	for (size_t i = 0; i < held.dirs.n; i++) {
+		const struct held_dir *h = &held.dirs.v[i];
+		size_t n = strlen(h->path);
+
+		if (n >= longest && strncmp(path, h->path, n) == 0 &&
+		    (!path[n] || path[n] == '/')) {
+			found = h;
+			longest = n;
+		}
+	}
+	if (found)
+		*rest = path + longest + strspn(path + longest, "/");
+	return found;
 }
 
 /* True if `name` is a directory of a run that holds cases, each below a name of its own. */
@@ -68,7 +118,7 @@ static bool split_case(const char *dir, struct strbuf *run, char **rest)
 			return true;
 		}
 		/* "." and "3-1" are named from within a run. */
-		auto_free char *here = dir[0] != '/' && !above ? getcwd(NULL, 0) : NULL;
+		auto_free char *here = dir[0] != '/' && !above ? current_dir() : NULL;
 		if (!here)
 			return false;
 		strbuf_clear(run);
@@ -210,15 +260,6 @@ static int openat2_below(int root, const char *path, int flags, mode_t mode)
 	return fd < 0 ? fd : refuse_link(fd);
 }
 
-/* True if the path has a "..", which could lead out of the run. */
-static bool goes_up(const char *path)
-{
-	for (const char *p = path; (p = strstr(p, "..")); p += 2)
-		if ((p == path || p[-1] == '/') && (!p[2] || p[2] == '/'))
-			return true;
-	return false;
-}
-
 int below_openat(int root, const char *path, int flags, mode_t mode)
 {
 	if (goes_up(path))
@@ -242,17 +283,36 @@ static int failed(int rc, const char *shown, struct err *err)
 		       shown, strerror(-rc));
 }
 
-/* Opens the directory that the user named; `path` gets the way from there, to be freed. */
-static int open_root(const char *dir, const char *name, char **path)
+/* The path in two: what the user named, and the way from there; both to be freed. */
+static void split_root(const char *dir, const char *name, char **root, char **path)
 {
 	const char *mark = strstr(dir, BELOW_MARK);
-	auto_free char *root = mark ? xmemdupz(dir, (size_t)(mark - dir)) : xstrdup(dir);
 	const char *rest = mark ? mark + strlen(BELOW_MARK) : "";
 
+	*root = mark ? xmemdupz(dir, (size_t)(mark - dir)) : xstrdup(dir);
 	*path = *rest && name ? xasprintf("%s/%s", rest, name)
 			      : xstrdup(*rest  ? rest
 					: name ? name
 					       : ".");
+}
+
+/* Opens the directory that the user named; `path` gets the way from there, to be freed. */
+static int open_root(const char *dir, const char *name, char **path)
+{
+	auto_free char *root = NULL, *whole = NULL;
+	const char *rest;
+
+	split_root(dir, name, &root, path);
+	whole = xasprintf("%s/%s", root, *path);
+	const struct held_dir *h = find_held(whole, &rest);
+	if (h && !goes_up(rest)) {
+		char *way = xstrdup(*rest ? rest : ".");
+
+		free(*path);
+		*path = way;
+		int fd = fcntl(h->fd, F_DUPFD_CLOEXEC, 0);
+		return fd < 0 ? -errno : fd;
+	}
 	int fd = open(*root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -273,6 +333,73 @@ int below_open_dir(const char *dir, const char *name, struct err *err)
 		return fd;
 	auto_free char *shown = below_shown(dir, name);
 	return failed(fd, shown, err);
+}
+
+int below_open_here(const char *dir, struct err *err)
+{
+	auto_fd was = below_open_dir(dir, NULL, err);
+	auto_fd fd = was < 0 ? -1 : open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat a, b;
+
+	if (was < 0)
+		return was;
+	if (fd < 0)
+		return err_set(err, -errno, "cannot open %s: %m", dir);
+	if (fstat(was, &a) || fstat(fd, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino)
+		return err_set(err, -ESTALE, "another directory has the name %s by now", dir);
+	return steal_fd(&fd);
+}
+
+static void hold_as(char *path, int fd)
+{
+	if (!held.here)
+		held.here = getcwd(NULL, 0);
+	vec_push(&held.dirs, (struct held_dir){ path, fd });
+}
+
+int below_hold(const char *dir, struct err *err)
+{
+	auto_free char *root = NULL, *path = NULL;
+	const char *rest = dir;
+
+	split_root(dir, NULL, &root, &path);
+	for (size_t n = strlen(root); n > 1 && root[n - 1] == '/'; n--)
+		root[n - 1] = '\0';
+	/* CASE/../.. is found from the case that is held: by its name it may be another's. */
+	const struct held_dir *h = find_held(root, &rest);
+	if (h && !goes_up(rest))
+		return 0;
+	int fd = openat(h ? h->fd : AT_FDCWD, h ? rest : root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(err, -errno, "cannot use %s: %m", root);
+	hold_as(steal(root), fd);
+	return 0;
+}
+
+bool below_may_verify(const char *dir)
+{
+	auto_free char *root = NULL, *path = NULL;
+	const char *rest;
+
+	split_root(dir, NULL, &root, &path);
+	auto_free char *whole = xasprintf("%s/%s", root, path);
+	return !held.dirs.n || (find_held(whole, &rest) && !goes_up(rest));
+}
+
+char *below_real(const char *dir)
+{
+	const char *rest;
+	const struct held_dir *h = find_held(dir, &rest);
+	char name[4096];
+	ssize_t n = h && !*rest ? readlink(fd_path(h->fd).text, name, sizeof(name)) : -1;
+
+	if (n < 0 || n == (ssize_t)sizeof(name))
+		return realpath(dir, NULL);
+	char *real = xmemdupz(name, (size_t)n);
+	int fd = h->fd;
+	if (!find_held(real, &rest) || *rest)
+		hold_as(xstrdup(real), fcntl(fd, F_DUPFD_CLOEXEC, 0));
+	return real;
 }
 
 /* The file's type is checked before the open, which may block or have effects. */
@@ -370,7 +497,7 @@ static bool find_run(const char *dir, char **out)
 	bool found = split_run(dir, &run, &rest);
 
 	if (!found && dir[0] != '/') {
-		auto_free char *here = getcwd(NULL, 0);
+		auto_free char *here = current_dir();
 		auto_free char *whole = !here		  ? xstrdup(dir)
 					: streq(dir, ".") ? steal(here)
 							  : xasprintf("%s/%s", here, dir);
@@ -444,7 +571,7 @@ int below_make_named(const char *path, char **at, struct err *err)
 					name);
 		return rc;
 	}
-	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+	if ((fault_fails("below.mkdir") || mkdir(path, 0777) < 0) && errno != EEXIST)
 		return err_set(err, -errno, "cannot make the directory %s: %m", path);
 	*at = xstrdup(path);
 	return 0;
@@ -468,7 +595,7 @@ int below_make_dir(const char *dir, const char *name, struct err *err)
 	if (parent < 0)
 		return parent;
 	/* A group may not write to it, whatever umask says: see trust.h. */
-	if (mkdirat(parent, last, 0755) < 0 && errno != EEXIST)
+	if ((fault_fails("below.mkdir") || mkdirat(parent, last, 0755) < 0) && errno != EEXIST)
 		return err_set(err, -errno, "cannot make the directory %s: %m", shown);
 	auto_fd made = below_open_dir(dir, name, err);
 	return made < 0 ? made : 0;
@@ -546,7 +673,7 @@ static int go_down(struct removal *r, const char *name)
 
 static void remove_name(struct removal *r, const char *name)
 {
-	if (!unlinkat(r->fd, name, 0) || errno == ENOENT)
+	if ((!fault_fails("below.unlink") && !unlinkat(r->fd, name, 0)) || errno == ENOENT)
 		return;
 	int why = -errno;
 	int rc = why == -EISDIR || why == -EPERM ? go_down(r, name) : why;
@@ -570,7 +697,8 @@ static bool go_up(struct removal *r)
 	}
 	util_close(r->fd);
 	r->fd = steal_fd(&up);
-	if (unlinkat(r->fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+	if ((fault_fails("below.rmdir") || unlinkat(r->fd, name, AT_REMOVEDIR) < 0) &&
+	    errno != ENOENT)
 		remains(r, name, -errno);
 	return true;
 }
@@ -638,7 +766,7 @@ int below_remove_whole(const char *dir, const char *name, struct err *err)
 	if (parent < 0)
 		return parent;
 	auto_free char *hidden = below_new_name(last);
-	if (renameat(parent, last, parent, hidden) < 0)
+	if (fault_fails("below.rename") || renameat(parent, last, parent, hidden) < 0)
 		return err_set(err, -errno, "cannot remove %s: %m", shown);
 	return below_remove_at(parent, hidden, shown, err);
 }

@@ -19,6 +19,23 @@
 #define BELOW_MARK "/.//" /* for the kernel a slash; no user would type it */
 
 /*
+ * Opens DIR's root, and keeps it open until this process ends: from now on all functions here reach
+ * it, and all paths that begin with its name, by that descriptor, and follow no link below it. So
+ * all that is read is of the one directory that is verified (trust.h), whatever other users, who
+ * may own a link or a directory on the way to it, put in its place meanwhile.
+ */
+int below_hold(const char *dir, struct err *err) must_check;
+/* False: others are held, and this one is not. */
+bool below_may_verify(const char *dir);
+/* realpath(3) of a directory, to be freed; one that is held is held by that name, too. */
+char *below_real(const char *dir);
+/*
+ * Opens a directory by its path in the mount namespace of this process, which may not be that of
+ * the held one. -ESTALE: another directory has its name by now.
+ */
+int below_open_here(const char *dir, struct err *err) must_check;
+
+/*
  * The directory of a case, to be freed: RUN/.//findings/3-1 for RUN/findings/3-1, since everything
  * below RUN belongs to the run. A case outside of any run is a directory that the user named.
  */

@@ -3,12 +3,14 @@
  * fault.h - fault points: places where a test makes the outside world fail.
  *
  * A fallible module calls fault_point("what") before each system call that matters and treats a
- * non-zero answer as that call's -errno. A test runs its body again and again, letting the n-th
- * point fail, until a run ends without reaching it (fault_loop_next). In production no point is
- * armed and the call costs one comparison.
+ * non-zero answer as that call's -errno; or fault_fails("what") || the call, which is the same. A
+ * test runs its body again and again, letting the n-th point fail, until a run ends without
+ * reaching it (fault_loop_next). In production no point is armed and the call costs one comparison.
  */
 #ifndef BASE_FAULT_H
 #define BASE_FAULT_H
+
+#include <errno.h>
 
 #include "base/util.h"
 
@@ -20,6 +22,15 @@ int fault_reached(const char *name);
 static inline int fault_point(const char *name)
 {
 	return fault_countdown ? fault_reached(name) : 0;
+}
+
+/* True if this point should fail, with errno as the call would leave it. */
+static inline bool fault_fails(const char *name)
+{
+	int fault = fault_point(name);
+
+	errno = fault ? -fault : errno;
+	return fault;
 }
 
 /* An `error` that is no errno: the process is killed at the point, as by a power cut. */

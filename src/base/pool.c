@@ -56,18 +56,16 @@ static int fork_worker(struct pool *p, struct pool_slot *s)
 {
 	unsigned number = (unsigned)(s - p->slot);
 	pid_t parent = getpid();
-	int pair[2], fault = fault_point("pool.socket");
+	int pair[2];
 
-	if (fault || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		return err_set(&p->why, fault ? fault : -errno,
-			       "cannot make a pair of sockets: %m");
-	fault = fault_point("pool.fork");
-	pid_t pid = fault ? -1 : fork();
+	if (fault_fails("pool.socket") || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return err_set(&p->why, -errno, "cannot make a pair of sockets: %m");
+	pid_t pid = fault_fails("pool.fork") ? -1 : fork();
 	if (!pid) {
 		util_close(pair[0]);
 		be_worker(p, number, pair[1], parent);
 	}
-	int rc = pid > 0 ? 0 : fault ? fault : -errno;
+	int rc = pid > 0 ? 0 : -errno;
 	util_close(pair[1]);
 	if (rc) {
 		util_close(pair[0]);
@@ -86,7 +84,7 @@ static void start(struct pool *p, struct pool_slot *s)
 	struct pool_beat *beat = &p->shared->beat[s - p->slot];
 
 	assert(!s->pid && !s->in.len && !s->out.len); /* P7 */
-	s->closed = s->eof = s->wrong = s->did = false;
+	s->closed = s->eof = s->wrong = s->deaf = s->did = false;
 	beat->at[0] = 0;
 	atomic_store(&beat->seq, POOL_NONE);
 	atomic_store(&beat->unit, POOL_NONE);
@@ -245,6 +243,8 @@ static void look_at(struct pool *p, struct pool_slot *s)
 	pool_hear(p, s, READ_MAX);
 	if (s->wrong)
 		end_by(p, s, POOL_NONSENSE);
+	else if (s->deaf)
+		end_by(p, s, POOL_DEAF);
 	else if (s->eof && util_now_ns() - s->eof_ns > LINGER_MS * 1000000ULL)
 		end_by(p, s, POOL_LINGERED);
 	else if (!s->eof && is_over(p, s))
@@ -493,5 +493,7 @@ void pool_end_words(const struct pool_end *e, struct strbuf *out)
 	else if (e->how == POOL_HUNG)
 		strbuf_addf(out, "did not answer for %g s", e->silence);
 	else
-		strbuf_adds(out, e->how == POOL_LINGERED ? "did not end" : "said nonsense");
+		strbuf_adds(out, e->how == POOL_LINGERED ? "did not end"
+				 : e->how == POOL_DEAF	 ? "could not be talked to"
+							 : "said nonsense");
 }

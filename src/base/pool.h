@@ -29,6 +29,7 @@ enum pool_how {
 	POOL_HUNG,     /* did not move for too long */
 	POOL_LINGERED, /* had done its work, and did not end */
 	POOL_NONSENSE, /* sent bytes that are no message */
+	POOL_DEAF,     /* a call on its socket failed, though it was there */
 };
 
 /* The end of a worker that should not have ended. */

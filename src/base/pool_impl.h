@@ -65,6 +65,7 @@ struct pool_slot {
 	bool off;	   /* no worker is started here any more */
 	bool closed;	   /* the worker was told to end */
 	bool eof, wrong;   /* has closed its end; has sent nonsense */
+	bool deaf;	   /* a call on the socket failed */
 	bool did;	   /* has done a unit */
 	bool heard;	   /* all that had come when it was looked at last */
 	uint64_t eof_ns;   /* when that was */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "base/fault.h"
 #include "base/pool_impl.h"
 
 /* ---- results ---- */
@@ -129,7 +130,8 @@ void pool_hear(struct pool *p, struct pool_slot *s, size_t limit)
 
 	s->heard = s->eof;
 	for (size_t got = 0; !s->eof && !s->wrong && got < limit;) {
-		ssize_t n = recv(s->fd, strbuf_grow(&s->in, CHUNK), CHUNK, MSG_DONTWAIT);
+		void *to = strbuf_grow(&s->in, CHUNK);
+		ssize_t n = fault_fails("pool.recv") ? -1 : recv(s->fd, to, CHUNK, MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -138,6 +140,7 @@ void pool_hear(struct pool *p, struct pool_slot *s, size_t limit)
 			break;
 		}
 		if (n <= 0) {
+			s->deaf |= n < 0 && errno != ECONNRESET;
 			s->eof = s->heard = true;
 			s->eof_ns = util_now_ns();
 			break;
@@ -155,11 +158,15 @@ void pool_send(struct pool_slot *s)
 	ssize_t n = 0;
 
 	while (done < s->out.len && n >= 0) {
-		n = send(s->fd, s->out.buf + done, s->out.len - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = fault_fails("pool.send") ? -1
+					     : send(s->fd, s->out.buf + done, s->out.len - done,
+						    MSG_NOSIGNAL | MSG_DONTWAIT);
 		done += n > 0 ? (size_t)n : 0;
 	}
-	if (n < 0 && errno != EAGAIN && errno != EINTR)
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		s->deaf |= errno != EPIPE && errno != ECONNRESET;
 		done = s->out.len;
+	}
 	strbuf_drop(&s->out, done);
 }
 

@@ -55,7 +55,7 @@ bool pool_next(struct pool_worker *w, uint64_t *unit, struct strbuf *data)
 
 	data = data ? data : &unwanted;
 	strbuf_clear(data);
-	if (atomic_load(&w->shared->stop) ||
+	if (atomic_load(&w->shared->stop) || fault_fails("pool.next") ||
 	    io_read_full(w->fd, &f, sizeof(f)) != (ssize_t)sizeof(f))
 		return false;
 	assert(f.magic == POOL_MAGIC); /* P1 of pool.c: the parent does not die in the middle */
@@ -76,7 +76,7 @@ bool pool_next(struct pool_worker *w, uint64_t *unit, struct strbuf *data)
 static void send_all(struct pool_worker *w, const void *data, size_t len)
 {
 	for (const char *at = data; len;) {
-		ssize_t n = send(w->fd, at, len, MSG_NOSIGNAL);
+		ssize_t n = fault_fails("pool.tell") ? -1 : send(w->fd, at, len, MSG_NOSIGNAL);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -104,14 +104,13 @@ void pool_done(struct pool_worker *w, const void *data, size_t len)
 
 void *pool_share(size_t size, struct err *err)
 {
-	int fault = fault_point("pool.share");
-	void *memory =
-		fault ? MAP_FAILED
-		      : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *memory = fault_fails("pool.share") ? MAP_FAILED
+						 : mmap(NULL, size, PROT_READ | PROT_WRITE,
+							MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (memory != MAP_FAILED)
 		return memory;
-	err_set(err, fault ? fault : -errno, "cannot share memory with workers: %m");
+	err_set(err, -errno, "cannot share memory with workers: %m");
 	return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/below.h"
@@ -16,6 +17,7 @@
 
 #define ANSWERS_MAX ((uint64_t)1 << 30) /* in all */
 enum { ANSWER_MAX = 64 << 20 };
+#define SLURP_MAX (ANSWERS_MAX + ANSWER_MAX)
 static const char first_line[] = "outage-answers " OUTAGE_VERSION "\n";
 
 struct known_answer {
@@ -128,18 +130,43 @@ static int lock(const struct answers *a, struct err *err)
 	return err_set(err, -errno, "cannot lock the file: %m");
 }
 
+static int open_locked(struct answers *a, const char *run, struct err *err)
+{
+	util_close(a->fd);
+	a->fd = below_open(run, CASE_ANSWERS, O_RDWR, err);
+	return a->fd < 0 ? a->fd : lock(a, err);
+}
+
+/* Whether the file has other names, or another owner: it may be more than answers of this run. */
+static bool is_shared(const struct answers *a)
+{
+	struct stat st;
+
+	return fstat(a->fd, &st) || st.st_nlink != 1 || st.st_uid != geteuid();
+}
+
+/* Puts a file of its own, with the same answers, in the place of one that is shared. */
+static int part(struct answers *a, const char *run, struct err *err)
+{
+	auto_strbuf text = STRBUF_INIT;
+	int rc = is_ours(a) ? io_slurp_file(run, CASE_ANSWERS, SLURP_MAX, &text, err) : 0;
+
+	return rc ? rc : io_write_file(run, CASE_ANSWERS, strbuf_str(&text), text.len, 0, err);
+}
+
 static int open_file(struct answers *a, const char *run, struct err *err)
 {
 	int rc = 0;
 
 	if (!below_exists(run, CASE_ANSWERS))
 		rc = io_write_file(run, CASE_ANSWERS, first_line, strlen(first_line), 0, err);
-	if (rc)
-		return rc;
-	a->fd = below_open(run, CASE_ANSWERS, O_RDWR, err);
-	if (a->fd < 0)
-		return a->fd;
-	rc = lock(a, err);
+	if (!rc)
+		rc = open_locked(a, run, err);
+	if (!rc && is_shared(a)) {
+		rc = part(a, run, err);
+		if (!rc)
+			rc = open_locked(a, run, err);
+	}
 	if (!rc && !is_ours(a))
 		rc = begin_anew(a, err);
 	if (!rc && fcntl(a->fd, F_SETFL, O_APPEND) < 0)

@@ -12,6 +12,8 @@
  * A2: the first record that is not whole, or not of this user, as its seal tells, ends the file
  *     when it is opened again. Lost answers are asked for again.
  * A3: only one run has the file open at a time.
+ * A4: the file has no other name, and is of this user: what was unpacked as a link to another of
+ *     his files is replaced before anything is written.
  */
 #ifndef CASE_ANSWERS_H
 #define CASE_ANSWERS_H
@@ -26,7 +28,7 @@
 struct answers_head {
 	struct hash128 question;
 	uint64_t len;
-	struct seal seal; /* of both, and of the answer */
+	struct seal seal; /* covers both, and the answer */
 };
 
 /*

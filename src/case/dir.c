@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/below.h"
+#include "base/fault.h"
 #include "base/io.h"
 #include "base/number.h"
 
@@ -19,7 +20,7 @@ static const char findings[] = "findings";
 
 static int make_dir(const char *path, struct err *err)
 {
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+	if ((fault_fails("dir.mkdir") || mkdir(path, 0755) < 0) && errno != EEXIST)
 		return err_set(err, -errno, "cannot make the directory %s: %m", path);
 	return 0;
 }
@@ -75,7 +76,7 @@ static int make_new(const char *stem, char **out, struct err *err)
 	for (unsigned i = 1; !rc && !*out; i++) {
 		auto_free char *tried = xasprintf("outage-runs/%.*s-%04u", (int)n, stem, i);
 
-		if (mkdir(tried, 0755) == 0)
+		if (!fault_fails("dir.mkdir") && mkdir(tried, 0755) == 0)
 			*out = steal(tried);
 		else if (errno != EEXIST)
 			rc = err_set(err, -errno, "cannot make the directory %s: %m", tried);
@@ -152,6 +153,20 @@ bool case_is_one(const char *dir)
 	auto_free char *at = below_case(dir);
 
 	return below_exists(at, CASE_FILE) && !below_exists(dir, findings);
+}
+
+int case_hold(const char *dir, struct err *err)
+{
+	auto_free char *at = below_case(dir), *run = below_run_of(dir);
+	bool in_run = !streq(at, dir), one = case_is_one(dir);
+	struct err none = ERR_INIT;
+	int rc = one && in_run ? 0 : below_hold(dir, err);
+
+	if (rc || !(one || in_run))
+		return rc;
+	rc = below_hold(run, &none);
+	/* A finding may be kept alone. */
+	return rc && in_run ? err_set(err, rc, "%s", none.msg) : 0;
 }
 
 static int read_head(const char *dir, struct record_head *out, struct err *err)
@@ -403,7 +418,7 @@ static void link_trace(const char *run, const struct io_newdir *to)
 	struct err ignored = ERR_INIT;
 	auto_fd from = below_open_dir(run, NULL, &ignored);
 
-	if (from >= 0 && linkat(from, "trace", to->fd, "trace", 0) < 0)
+	if (from >= 0 && !fault_fails("dir.link") && linkat(from, "trace", to->fd, "trace", 0) < 0)
 		errno = 0;
 }
 
@@ -551,7 +566,7 @@ static int move_dir(const char *run, const char *from, const char *to, struct er
 
 	if (a < 0 || b < 0)
 		return a < 0 ? a : b;
-	if (renameat(a, old, b, new) < 0)
+	if (fault_fails("dir.rename") || renameat(a, old, b, new) < 0)
 		return err_set(err, -errno, "cannot move %s/%s to %s: %m", run, from, to);
 	int rc = io_sync_fd(b, run, err);
 	return rc ? rc : io_sync_fd(a, run, err);
@@ -650,7 +665,7 @@ int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err)
 
 		return rc ? rc : case_remove_number(run, n, err);
 	}
-	if (renameat(fd, from, fd, name) < 0)
+	if (fault_fails("dir.rename") || renameat(fd, from, fd, name) < 0)
 		return err_set(err, -errno, "cannot make %s/%s/%s: %m", run, findings, name);
 	return io_sync_fd(fd, dir, err);
 }

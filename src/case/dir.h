@@ -43,6 +43,8 @@ int case_sweep(const char *run, struct err *err) must_check;
 int case_list(const char *run, struct words *out, struct err *err) must_check;
 /* Whether it is the directory of one finding, not of a run. */
 bool case_is_one(const char *dir);
+/* Holds what the user named, a run or a finding with its run; see below_hold(). */
+int case_hold(const char *dir, struct err *err) must_check;
 /* The kind of a run or a finding, by what its record says: "pm"; to be freed. */
 int case_kind_of(const char *dir, char **out, struct err *err) must_check;
 bool case_is(const char *dir, const char *kind);
@@ -91,7 +93,7 @@ int case_plan_sync(const struct case_plan *p, const char *run, struct err *err) 
 /* -ENOENT if the run has none. */
 int case_plan_load(const struct case_plan *p, const char *run, void *out, struct err *err)
 	must_check;
-/* The same for a text; `source` names it in messages. */
+/* Parses a plan from a text; `source` names it in messages. */
 int case_plan_parse(const struct case_plan *p, const char *text, size_t len, const char *source,
 		    void *out, struct err *err) must_check;
 /* Whether its mark is this user's. */
@@ -108,7 +110,7 @@ struct case_writer {
 
 /* The text, which is empty then. */
 void case_write(struct case_writer *w, const char *name, struct strbuf *text);
-/* The same for a text that may be NULL or "": then there is no file. */
+/* Writes a text that may be NULL or "": then there is no file. */
 void case_write_any(struct case_writer *w, const char *name, const char *text);
 
 /* ---- runs whose findings need all that was recorded ---- */
@@ -136,7 +138,7 @@ struct case_finding {
  * of below.h take it, to be freed; NULL: to the run itself.
  */
 char *case_nested(const char *run, const char *state);
-/* The same without what names the nested run: "ID". */
+/* The state without the name of the nested run: "ID". */
 const char *case_state_within(const char *state);
 /* Marks a run whose recording is complete; its findings come later. */
 int case_run_mark(const struct case_kind *k, const char *run, struct err *err) must_check;
@@ -197,7 +199,7 @@ void case_finding_release(const struct case_kind *k, void *finding);
  */
 int case_trust(const struct case_kind *k, const char *run, const void *finding, const void *plan,
 	       bool trust, bool *ours, struct err *err) must_check;
-/* The same for a run that goes on. */
+/* case_trust() for a run that goes on. */
 int case_trust_run(const struct case_kind *k, const char *run, const void *plan, bool trust,
 		   bool *ours, struct err *err) must_check;
 

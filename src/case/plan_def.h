@@ -13,9 +13,9 @@
  *	help, ...	as struct opt has them, and more of its members
  *
  * PLAN_OPTION_AS(key, KIND, member, OPTION_KIND, name, ...) is an option whose line has another key
- * or kind, and PLAN_NOTED(member, KIND, key, LEADS, ...) a line that no option sets. For --help
- * alone there are PLAN_SECTION(title) and PLAN_ARGUMENT(arg, ...). RUN/run has the order of the
- * table.
+ * or kind, and PLAN_NOTED(member, KIND, key, LEADS, ...) a line that no option sets.
+ * PLAN_SHORT(name, help, ...) is a flag that sets another option. For --help alone there are
+ * PLAN_SECTION(title) and PLAN_ARGUMENT(arg, ...). RUN/run has the order of the table.
  *
  * A file defines PLAN_AS before it includes a table, which undefines that at its end:
  *
@@ -30,6 +30,7 @@
 	PLAN_OPTION_AS(name, kind, member, kind, name, __VA_ARGS__)
 #define PLAN_OPTION_AS(...)	      PLAN_CALL(PLAN_AS, OPTION, (__VA_ARGS__))
 #define PLAN_NOTED(...)		      PLAN_CALL(PLAN_AS, NOTED, (__VA_ARGS__))
+#define PLAN_SHORT(...)		      PLAN_CALL(PLAN_AS, SHORT, (__VA_ARGS__))
 #define PLAN_SECTION(...)	      PLAN_CALL(PLAN_AS, SECTION, (__VA_ARGS__))
 #define PLAN_ARGUMENT(...)	      PLAN_CALL(PLAN_AS, ARGUMENT, (__VA_ARGS__))
 #define PLAN_CALL(as, what, args)     PLAN_CALL_NOW(as, what, args)
@@ -47,6 +48,7 @@
 #define PLAN_TYPE_FLAG				   bool
 #define PLAN_MEMBER_OPTION(key, kind, member, ...) PLAN_TYPE_##kind member;
 #define PLAN_MEMBER_NOTED(member, kind, ...)	   PLAN_TYPE_##kind member;
+#define PLAN_MEMBER_SHORT(...)
 #define PLAN_MEMBER_SECTION(...)
 #define PLAN_MEMBER_ARGUMENT(...)
 
@@ -54,6 +56,7 @@
 	FIELD(key, TRUST_##leads, kind, member, .option = name PLAN_REST both PLAN_REST record),
 #define PLAN_FIELD_NOTED(member, kind, key, leads, ...)                                            \
 	FIELD(key, TRUST_##leads, kind, member, ##__VA_ARGS__),
+#define PLAN_FIELD_SHORT(...)
 #define PLAN_FIELD_SECTION(...)
 #define PLAN_FIELD_ARGUMENT(...)
 

@@ -342,7 +342,7 @@ struct record_reader {
 	void *out;
 	uint64_t seen;		       /* a bit for each field that had a line */
 	const struct record_field *in; /* the field whose part was begun last; or NULL */
-	uint64_t seen_in;	       /* of that part */
+	uint64_t seen_in;	       /* the number of that part */
 	struct err *err;
 };
 

@@ -54,7 +54,7 @@ struct record_field {
 	bool required;
 	uint64_t otherwise;   /* the default of a number */
 	const char *words;    /* the values that there are, with a blank between them */
-	uint64_t least, most; /* of a number; most 0: no bound */
+	uint64_t least, most; /* for a number; most 0: no bound */
 	const char *option;   /* that sets it, if it has another name; "": none does; for plans */
 	/* Instead of what the kind does, or NULL; set() refuses a value that cannot be. */
 	int (*set)(void *member, const char *value, struct err *err);

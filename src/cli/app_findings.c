@@ -33,7 +33,7 @@ static void loaded_release(struct loaded *l)
 	free(l->version);
 }
 
-/* Of a restart, which is loaded; else the run's. */
+/* Gives the log of a restart, which is loaded; or the run's. */
 static int log_of(struct loaded *l, const struct app_run *at, const struct posix_log **out,
 		  struct err *err)
 {
@@ -81,7 +81,7 @@ static int load(struct loaded *l, const char *dir, struct err *err)
 
 	*l = (struct loaded){ 0 };
 	posix_log_init(&l->log);
-	l->dir = realpath(run, NULL);
+	l->dir = below_real(run);
 	if (!l->dir)
 		return err_set(err, -errno, "cannot use %s: %m", run);
 	int rc = app_run_load(l->dir, &l->run, err);

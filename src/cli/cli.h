@@ -56,7 +56,7 @@ int cli_fail(const struct err *err);
 int cli_failf(const char *fmt, ...) printf_like(1, 2);
 /* Why a search checked no crash state, and what to do; `time_ns` is its limit, or 0. */
 const char *cli_why_untried(bool signalled, uint64_t time_ns);
-/* The same for a wrong command line, with a hint at --help. */
+/* Reports a wrong command line, with a hint at --help. */
 int cli_usage(const struct command *cmd, const char *fmt, ...) printf_like(2, 3);
 
 /* An object of JSON on standard output: it is open in between, and printed at the end. */

@@ -363,7 +363,7 @@ static int take_inputs(struct explore *e, const char *arg, struct err *err)
 	return rc ? rc : explore_plan_set(&e->run.plan, "inputs", strbuf_str(&text), err);
 }
 
-/* The same: what files have is one text of rules. */
+/* Adds a file of suppressions: all files make one text of rules. */
 static int take_suppress(struct explore *e, const char *arg, struct err *err)
 {
 	auto_free char *rules = e->run.plan.suppress ? xstrdup(e->run.plan.suppress) : NULL;
@@ -380,6 +380,8 @@ static int take_plan(void *into, const struct opt *o, const char *arg, struct er
 		return take_suppress(e, arg, err);
 	if (streq(o->name, "inputs"))
 		return take_inputs(e, arg, err);
+	if (streq(o->name, "torn"))
+		return explore_plan_set(&e->run.plan, "crash", "reorder,torn", err);
 	return explore_plan_set(&e->run.plan, o->name, arg ? arg : "yes", err);
 }
 

@@ -19,7 +19,7 @@
 #include "pm/pm_pipeline.h"
 
 enum {
-	DETAIL_LINES = 4, /* of a finding that are printed */
+	DETAIL_LINES = 4, /* lines of a finding that are printed */
 	EARLY_MAX = 8,	  /* failures that are told before all are known */
 };
 

@@ -68,7 +68,7 @@ static void on_stopping(void *ctx)
 	fprintf(stderr, "outage: stopping; what was found so far is told\n");
 }
 
-/* Of what is slow, a tenth counts. */
+/* The digits to print: of a slow rate, a tenth counts. */
 static int digits(double rate)
 {
 	return rate < 9.95 && rate > 0 ? 1 + (rate < 0.095) : 0;
@@ -145,10 +145,10 @@ static char *why_untried(const struct test *t, const struct workers_result *r)
 	return xasprintf(
 		"no crash state was tried: %llu %s run, without a crash, and %s; add an fsync%s",
 		COUNT(ran, "workload was", "workloads were"),
-		t->run.plan.modes & ~(uint64_t)(RUN_PERSIST | RUN_LAST | RUN_RECOVERY)
+		t->run.plan.crash.modes & ~(uint64_t)(RUN_PERSIST | RUN_LAST | RUN_RECOVERY)
 			? "nothing was sent to the disk"
 			: "none has a persistence point",
-		t->run.plan.modes & RUN_REORDER ? "" : ", or give --crash reorder");
+		t->run.plan.crash.modes & RUN_REORDER ? "" : ", or give --crash reorder");
 }
 
 static void print_json(const struct test *t, const struct workers_result *r, double elapsed)
@@ -209,9 +209,9 @@ static void print_doubts(const struct test *t, const struct run_totals *s)
 	if (s->refused)
 		printf("%llu %s refused by the file system (outage -v test tells which)\n",
 		       COUNT(s->refused, "operation was", "operations were"));
-	if (t->run.plan.lose_flush && s->altered < s->workloads)
+	if (t->run.plan.crash.lose_flush && s->altered < s->workloads)
 		printf("%llu of the workloads sent no flush number %llu\n",
-		       llu(s->workloads - s->altered), llu(t->run.plan.lose_flush));
+		       llu(s->workloads - s->altered), llu(t->run.plan.crash.lose_flush));
 }
 
 static void print_summary(const struct test *t, const struct workers_result *r, double elapsed)
@@ -395,9 +395,8 @@ static const struct opt named_options[] = {
 };
 
 static const struct opt plan_options[] = {
-	{ OPT_SECTION, .help = "Crashes and checks" },
-	{ OPT_TEXT, "guarantee", 0, "NAME", .help = HELP_GUARANTEE },
-	{ OPT_FLAG, "torn", .rare = true, .help = "the same as --crash reorder,torn" },
+	{ .kind = OPT_SECTION, .help = "Crashes and checks" },
+	{ .kind = OPT_TEXT, .name = "guarantee", .arg = "NAME", .help = HELP_GUARANTEE },
 #define PLAN_AT(member)
 #define PLAN_AS ENTRY
 #include "run/test_options.def"

@@ -70,7 +70,7 @@ void list_pm_models(struct strbuf *out);
 	{ OPT_DURATION, "time", 0, "DURATION", __VA_ARGS__, .least = 1, .help = words }
 #define OPTION_JOBS(words, max_, ...) \
 	{ OPT_COUNT, "jobs", 'j', "N", __VA_ARGS__, .least = 1, .most = max_, .help = words }
-/* Of a command that searches. */
+/* The exit status of a command that searches. */
 #define EXIT_STATUS_SEARCH \
 	"0 nothing found, 1 something found, 2 failed, in whole or part"
 
@@ -86,6 +86,8 @@ void list_pm_models(struct strbuf *out);
 #define PLAN_ENTRY(kind_, name_, arg_, both, at_, help_, ...) \
 	{ .kind = OPT_##kind_, .name = name_, .arg = arg_, .help = help_ PLAN_REST both at_, ##__VA_ARGS__ },
 #define PLAN_ENTRY_NOTED(...)
+#define PLAN_ENTRY_SHORT(name_, help_, ...) \
+	{ .kind = OPT_FLAG, .name = name_, .help = help_, ##__VA_ARGS__ },
 #define PLAN_ENTRY_SECTION(title) { .kind = OPT_SECTION, .help = title },
 #define PLAN_ENTRY_ARGUMENT(arg_, help_, ...) \
 	{ .kind = OPT_ARGUMENT, .arg = arg_, .help = help_, ##__VA_ARGS__ },

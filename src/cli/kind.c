@@ -15,7 +15,10 @@ static const struct case_ops *const kinds[] = {
 int kind_find(const char *dir, const struct case_ops **out, struct err *err)
 {
 	auto_free char *name = NULL;
-	int rc = case_kind_of(dir, &name, err);
+	int rc = case_hold(dir, err);
+
+	if (!rc)
+		rc = case_kind_of(dir, &name, err);
 
 	for (size_t i = 0; !rc && i < ARRAY_SIZE(kinds); i++)
 		if (streq(kinds[i]->name, name)) {
@@ -49,13 +52,15 @@ static int check_guest(const struct case_ops *ops, const struct target_opts *gue
 int kind_replay(const struct case_ops *ops, const struct replay_request *r)
 {
 	auto_free char *was = NULL;
-	struct err ignored = ERR_INIT;
+	struct err err = ERR_INIT, ignored = ERR_INIT;
 
 	if (r->rerun && !ops->on_target)
 		return cli_failf("--rerun is for findings of a target: run 'outage %s' again "
 				 "instead",
 				 ops->name);
 	int status = check_guest(ops, &r->guest);
+	if (!status && case_hold(r->dir, &err))
+		return cli_fail(&err);
 	if (!status)
 		status = ops->replay(r);
 

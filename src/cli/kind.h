@@ -68,7 +68,7 @@ void kind_print_shrunk(const struct shrink_request *r, const struct case_shrunk 
 int kind_find(const char *dir, const struct case_ops **out, struct err *err) must_check;
 /*
  * The finding that a command was given as its argument, to be freed: itself, or the only one of a
- * run. Of a run with several, they are listed. EXIT_OK, or the status to end with.
+ * run. If a run has several, they are listed. EXIT_OK, or the status to end with.
  */
 int kind_choose(const struct command *cmd, const struct args *args, char **dir,
 		const struct case_ops **out);

@@ -60,11 +60,11 @@ struct opt { /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	const char *otherwise;		  /* the default, which is parsed like a value */
 	const char *words;		  /* the values that there are, with a blank between them */
 	void (*list)(struct strbuf *out); /* the same, where a table of another room has them */
-	bool strict;			  /* of a text: it must be one of them */
+	bool strict;			  /* a text must be one of them */
 	bool rare;			  /* only --help all tells it, or all of the group */
 	enum opt_hint hint;
-	uint64_t least, most; /* of a number; most 0: no bound */
-	uint64_t unit;	      /* of a duration; 0 is 1 */
+	uint64_t least, most; /* for a number; most 0: no bound */
+	uint64_t unit;	      /* for a duration; 0 is 1 */
 	/* Makes the value another text before it is stored: an absolute path, for one. */
 	int (*normal)(const char *arg, char **out, struct err *err);
 	/* `at` is where OPT_AT() points; `arg` is NULL if there is no value. */
@@ -107,7 +107,7 @@ bool opt_next(struct opt_iter *it);
 void opt_print_name(const struct opt_iter *it, struct strbuf *out);
 /* The values that there are, with a blank between them. */
 void opt_print_words(const struct opt *o, struct strbuf *out);
-/* The same for people: "walk, depth or breadth". */
+/* Prints the choices for people: "walk, depth or breadth". */
 void opt_print_choices(const struct opt *o, struct strbuf *out);
 /* The help; where another table has the values, and no others may be, with them. */
 void opt_print_help(const struct opt *o, struct strbuf *out);

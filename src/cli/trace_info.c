@@ -7,7 +7,7 @@
 struct counts {
 	uint64_t events;
 	uint64_t by_kind[EV_KIND_END];
-	uint64_t by_call[POSIX_OP_END]; /* of an application */
+	uint64_t by_call[POSIX_OP_END]; /* calls of an application */
 	uint64_t bytes_written;		/* the data of writes and stores */
 	uint64_t unfinished;		/* requests without a completion */
 };

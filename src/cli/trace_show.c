@@ -28,7 +28,7 @@ static void show_header(struct strbuf *out, const struct trace_info *info)
 		    info->completions ? "" : ", completions not recorded");
 }
 
-/* Of an application's calls, which have no device. */
+/* Prints the head of an application's calls, which have no device. */
 static void show_call_header(struct strbuf *out, const struct trace_info *info)
 {
 	strbuf_adds(out, "# ");

@@ -12,13 +12,16 @@
  * any. The layers are, in this order:
  *
  *	none         nothing that was in flight survives
- * 	all everything survives completed the pieces that the storage had reported done survive
- * 	exactly 1 one piece survives all but 1 one piece is lost exactly 2 ... up to max_subset
- * 	tear, all one piece survives as its first tear units, everything else whole tear, before the
- * 	same, and of the rest only what was submitted before it parts, all one piece survives as its
- * 	last units, or one alone, or all but one parts, before the same, and of the rest only what
- * 	was submitted before it exactly, all but the larger subsets, if crash_opts.near_subset puts
- * 	them here units every subset of tear units that did not come before
+ *	all          everything survives
+ *	completed    the pieces that the storage had reported done survive
+ *	exactly 1    one piece survives            all but 1    one piece is lost
+ *	exactly 2    ...                           up to max_subset
+ *	tear, all    one piece survives as its first tear units, everything else whole
+ *	tear, before the same, and of the others only those submitted before it
+ *	parts, all   one piece survives as its last units, or one alone, or all but one
+ *	parts, before the same, and of the others only those submitted before it
+ *	exactly, all but   the larger subsets, if crash_opts.near_subset puts them here
+ *	units        every subset of tear units that did not come before
  *
  * With crash_opts.few_tears, the layers of tears and parts cut each piece only after its first
  * unit, after its first half and before its last unit, and likewise from its end.

@@ -2,8 +2,8 @@
 /*
  * model.h - persistence models: the rules for what a crash may leave.
  *
- * A model consumes the events of a trace in order and knows at each place - an image of the content
- * that is durable, and
+ * A model consumes the events of a trace in order and knows at each place
+ *   - an image of the content that is durable, and
  *   - the pieces: writes or stores that may or may not survive, in the order in which survivors
  *     take effect.
  *

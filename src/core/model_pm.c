@@ -188,8 +188,8 @@ static struct model *pm_clone(const struct model *m)
  * right behind the data that it commits, or the next block, is another copy if
  *   - another call makes it, if the tracer tells calls, or another stack;
  *   - the store comes after the loop that made the run; the code before a loop is part of it;
- *   - part of the run was flushed before. Only a loop that flushes what it copies continues such a
- *       run.
+ *   - part of the run was flushed before. Only a loop that flushes what it copies continues such
+ *     a run.
  *
  * A copy that is cut without need (its last bytes, after its loop) costs a few states.
  */

@@ -69,7 +69,7 @@ struct trace_damage {
  */
 struct trace_reader;
 
-/* "-" is standard input. Fails if not even the header is good. */
+/* "-" is standard input. Fails if the header is damaged. */
 int trace_reader_open(const char *path, struct trace_reader **out, struct err *err) must_check;
 /* The bytes must outlive the reader. */
 int trace_reader_open_bytes(const void *data, size_t len, struct trace_reader **out,

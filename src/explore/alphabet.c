@@ -13,10 +13,10 @@ struct drawer {
 	struct rng rng;
 	struct alphabet *a;
 	struct wheel names, dirs, files; /* over the whole pool */
-	struct wheel powers;		 /* of a number, unless weights are given */
+	struct wheel powers;		 /* for a number, unless weights are given */
 	struct wheel places;
 	struct wheel scratch;
-	char *text; /* of an attribute */
+	char *text; /* the value of an attribute */
 };
 
 /* ---- arguments ---- */
@@ -341,7 +341,7 @@ static void round_to_blocks(struct op *op)
 	}
 }
 
-/* Of words that exclude one another, one is left, unless the inputs ask for both. */
+/* Leaves only one of two words that exclude each other, unless the inputs ask for both. */
 static void tame_words(struct drawer *d, struct op *op, unsigned i)
 {
 	const struct arg_def *arg = &op->def->args[i];

@@ -27,7 +27,7 @@ struct coverage_op {
 	uint64_t errors[COVERAGE_ERRORS];
 	uint64_t adopted[COVERAGE_ERRORS]; /* errors that were the target's own business */
 	uint64_t parts[OP_ARGS_MAX][COVERAGE_PARTS];
-	uint64_t places[OP_ARGS_MAX][INPUTS_POWERS + 1][PLACE_END]; /* of numbers */
+	uint64_t places[OP_ARGS_MAX][INPUTS_POWERS + 1][PLACE_END]; /* for numbers */
 };
 
 /* A combination that was seen; free while `count` is 0. */
@@ -47,8 +47,8 @@ struct coverage {
 
 struct coverage_summary {
 	uint64_t parts, all_parts;		 /* partitions of arguments that were exercised */
-	uint64_t combinations, all_combinations; /* of bitmaps */
-	uint64_t errors;			 /* of each operation */
+	uint64_t combinations, all_combinations; /* for bitmaps */
+	uint64_t errors;			 /* for each operation */
 };
 
 void coverage_count(struct coverage *c, const struct op *op, int64_t result);

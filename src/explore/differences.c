@@ -9,7 +9,7 @@
 /* Errors with which any file system may refuse, whatever others do. */
 static const struct {
 	int error;
-	unsigned flags; /* of operations with one of these flags; 0: of any */
+	unsigned flags; /* for operations with one of these flags; 0: for any */
 	const char *reason;
 } refusals[] = {
 	{ ENOSPC, 0, "how much room there is depends on the layout of each file system" },

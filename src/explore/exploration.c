@@ -90,7 +90,8 @@ int exploration_resume(struct exploration *e, struct err *err)
 
 	explore_plan_init(&e->plan);
 	e->dir = xstrdup(e->resume);
-	if (e->output)
+	rc = case_hold(e->dir, err);
+	if (!rc && e->output)
 		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", e->dir);
 	if (!rc)
 		rc = case_plan_load(&explore_plan_kept, e->dir, &e->plan, err);

@@ -14,6 +14,7 @@
 #include "core/hashset.h"
 #include "explore/explore_impl.h"
 #include "explore/explore_keep.h"
+#include "explore/task.h"
 #include "run/workers.h"
 
 enum { HANG_MS = 60000, DEATHS_MAX = 3 };
@@ -267,6 +268,7 @@ static void keep_unless_known(struct tasks_parent *p, unsigned i, const struct s
 	int rc = keep_hang(p->opts->dir, i, &target, p->opts->specs[1], script, words,
 			   p->opts->strange, &dir, &err);
 	p->result->findings++;
+	p->slot[i].shared->cases++;
 	p->opts->found(p->opts->ctx, words, rc ? "" : dir, script->w.ops.n);
 	if (rc)
 		p->opts->failed(p->opts->ctx, err.msg);
@@ -288,7 +290,8 @@ static void report_hang(struct tasks_parent *p, unsigned i, double silence)
 	keep_unless_known(p, i, &script, strbuf_str(&words));
 }
 
-static void take_hang(struct tasks_parent *p, unsigned i, const struct pool_end *e)
+/* False if nothing is known of the file system: that is an error. */
+static bool take_hang(struct tasks_parent *p, unsigned i, const struct pool_end *e)
 {
 	auto_free char *words = NULL;
 
@@ -303,6 +306,32 @@ static void take_hang(struct tasks_parent *p, unsigned i, const struct pool_end 
 				  p->opts->specs[0], e->silence);
 	if (words)
 		failed(p, words);
+	return !words;
+}
+
+static bool is_walk(const struct tasks_parent *p, unsigned i)
+{
+	struct inputs in = *p->opts->inputs;
+	struct search_opts how;
+
+	task_vary(p->opts, i, p->slot[i].shared->walks, &how, &in);
+	return how.order == SEARCH_WALK;
+}
+
+/*
+ * Whether another process can do what is left of a task that hung. Only walks can: they go on with
+ * the next, as the same one would hang again.
+ */
+static bool can_walk_on(struct tasks_parent *p, unsigned i)
+{
+	struct shared *s = p->slot[i].shared;
+
+	if (!is_walk(p, i) || s->cases >= (p->opts->max_cases ? p->opts->max_cases : CASES_MAX))
+		return false;
+	s->walk_from = s->progress.walks + 1;
+	s->progress.beat = 0; /* until then, no operation has begun */
+	s->note.len = 0;
+	return true;
 }
 
 /*
@@ -315,12 +344,9 @@ static bool can_go_on(struct tasks_parent *p, unsigned i)
 {
 	struct task_slot *s = &p->slot[i];
 	struct search_progress *progress = &s->shared->progress;
-	struct inputs in = *p->opts->inputs;
-	struct search_opts how;
 	struct err err = ERR_INIT;
 
-	task_vary(p->opts, i, s->shared->walks, &how, &in);
-	if (how.order == SEARCH_WALK) {
+	if (is_walk(p, i)) {
 		s->shared->walk_from = progress->walks + (s->died_in == progress->walks + 1);
 		s->died_in = progress->walks + 1;
 		return true;
@@ -352,11 +378,14 @@ static enum pool_then on_ended(void *ctx, const struct pool_end *e)
 		return bound ? POOL_DROP : POOL_AGAIN;
 	}
 	bool shrank = p->slot[i].shrinks;
-	if (e->how == POOL_HUNG)
-		take_hang(p, i, e);
+	bool hung = e->how == POOL_HUNG, told = hung && take_hang(p, i, e);
 	take_unfinished(p, &p->slot[i]);
-	if (e->how == POOL_HUNG)
+	if (hung && (!told || e->stuck || p->result->stopped || !can_walk_on(p, i)))
 		return POOL_SKIP;
+	if (hung) {
+		p->opts->warned(p->opts->ctx, "another process goes on with the next walk");
+		return POOL_AGAIN;
+	}
 	if (!bound && !shrank && can_go_on(p, i)) {
 		strbuf_adds(&words, "; another process goes on with it");
 		p->opts->warned(p->opts->ctx, strbuf_str(&words));
@@ -495,7 +524,7 @@ static void release(struct tasks_parent *p)
 	pool_unshare(p->found, sizeof(*p->found));
 }
 
-/* Of a file system that is not its own, this machine's kernel has nothing to say. */
+/* True if a side is a file system of this machine's kernel, whose log matters then. */
 static bool uses_this_kernel(const struct explore_opts *opts)
 {
 	return any_of(i, opts->n_specs,

@@ -10,6 +10,7 @@
 #define EXPLORE_EXPLORE_H
 
 #include "explore/explore_search.h"
+#include "run/run.h"
 
 enum { TASKS_MAX = 64 };
 
@@ -32,8 +33,7 @@ struct explore_opts {
 	uint64_t hang_ms;		 /* 0: 60 s */
 	uint64_t max_cases;		 /* of all tasks together; 0: 10 of each */
 	uint64_t crash_every;		 /* transitions; 0: never */
-	const char *crash_guarantee;	 /* NULL: the target's own */
-	unsigned crash_modes;		 /* of run.h */
+	struct run_opts crash;		 /* how they are tried; the task adds the target */
 	const struct suppress *suppress; /* findings that are none; or NULL */
 	const char *dir;
 	bool resume;

@@ -12,9 +12,9 @@ struct again {
 	struct stepper st;
 	struct point start;
 	struct alphabet none; /* between scripts, which have alphabets of their own */
-	/* Of a script that becomes smaller: */
+	/* For scripts that become smaller: */
 	const struct shrink_opts *opts;
-	size_t ops; /* of the smallest so far */
+	size_t ops; /* operations of the smallest so far */
 };
 
 static void close_sides(struct again *a)
@@ -109,7 +109,7 @@ static int on_shown(void *ctx, const struct script *s, const struct shrunk *so_f
 	return 0;
 }
 
-/* Does it once more, for the log and the trees. */
+/* Does the script once more, for the log and the trees. */
 static int keep(struct again *a, const struct script *s, const struct shrunk *made, const char *dir,
 		struct err *err)
 {

@@ -39,12 +39,11 @@ struct kept {
  * the one before if they fail. The trees are those that the stepper shows.
  */
 int keep_case(const struct kept *k, struct err *err) must_check;
-/* Keeps it at a path instead, where nothing is, or a finding, which it replaces. */
+/* Keeps a finding at a path that is free, or has a finding, which is replaced. */
 int keep_case_at(const struct kept *k, const char *path, struct err *err) must_check;
-/* Of a finding that was kept: adds last.img. */
+/* Adds last.img to a finding that was kept. */
 int keep_disk(const struct kept *k, struct err *err) must_check;
-/* Of a finding that was kept: what is known of it by now, and its log; its script stays as it is.
- */
+/* Updates a finding that was kept, with its log; its script stays as it is. */
 int keep_update(const struct kept *k, struct err *err) must_check;
 /* A hang, from outside: the task does not answer. `dir` gets its path, to be freed. */
 int keep_hang(const char *run, unsigned worker, const struct target_opts *target,

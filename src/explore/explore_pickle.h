@@ -55,8 +55,8 @@ struct pickle_states {
 int pickle_save(const struct pickle *p, const struct pickle_states *states, const char *path,
 		struct err *err) must_check;
 /*
- * Reads it back, into `states` as well. Fails with a sentence if the file is of another version, or
- * was changed.
+ * Reads the file back, into `states` as well. Fails with a sentence if the file is of another
+ * version, or was changed.
  */
 int pickle_load(const char *path, struct pickle *out, const struct pickle_states *states,
 		struct err *err) must_check;

@@ -9,6 +9,7 @@
 #include "run/strange.h"
 
 enum { DEPTH = 10, DEPTH_WALK = 400, DEPTH_WALK_CRASHES = 40, ROUND = 6000, DRAWN = 500 };
+enum { CRASH_BUDGET = 50 };
 enum { SWARM_MAX = 100000 };
 
 const char *const explore_made[] = { "kernel-log", EXPLORE_PICKLES, TRUST_MARK, NULL };
@@ -98,7 +99,7 @@ static size_t count_sides(const struct explore_plan *p)
 	return 1 + p->references.n;
 }
 
-/* Of side `i`, 0 is the target: what is said of it. */
+/* The options of side `i`; side 0 is the target. */
 static struct target_opts opts_of(const struct explore_plan *p, size_t i)
 {
 	const struct explore_reference *r = i ? &p->references.v[i - 1] : NULL;
@@ -177,6 +178,20 @@ static int parse_swarm(const char *text, unsigned *i, unsigned *n, struct err *e
 	return 0;
 }
 
+/* An option that says how crashes are tried must not be lost where none is. */
+static int check_unused(const struct explore_plan *p, struct err *err)
+{
+	const size_t from = offsetof(struct explore_plan, crash);
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (p->given >> i & 1 && fields[i].at - from < sizeof(p->crash) &&
+		    fields[i].at != offsetof(struct explore_plan, crash.modes))
+			return err_set(err, -EINVAL,
+				       "--%s is about crashes: give --crash or --crash-every, too",
+				       fields[i].key.name);
+	return 0;
+}
+
 /* The values from options or a record must fit together. */
 static int check_plan(const struct explore_plan *p, struct err *err)
 {
@@ -202,8 +217,12 @@ static void fill_in(struct explore_plan *p, bool bounded)
 {
 	bool walk = p->order == SEARCH_WALK;
 
-	if (p->crash_modes && !given_has(&explore_record, p->given, "crash-every"))
+	if (p->crash.modes && !given_has(&explore_record, p->given, "crash-every"))
 		p->crash_every = 1;
+	if (p->crash_every && !given_has(&explore_record, p->given, "budget"))
+		p->crash.budget = CRASH_BUDGET;
+	if (!p->crash_every && !given_has(&explore_record, p->given, "prune"))
+		p->crash.prune = CRASH_PRUNE_READS; /* every record has a line for it */
 	if (!p->depth)
 		p->depth = !walk ? DEPTH : p->crash_every ? DEPTH_WALK_CRASHES : DEPTH_WALK;
 	if (!given_has(&explore_record, p->given, "round") && !p->alphabet && bounded)
@@ -218,6 +237,10 @@ int explore_plan_complete(struct explore_plan *p, bool bounded, struct err *err)
 {
 	fill_in(p, bounded);
 	int rc = check_plan(p, err);
+
+	if (!rc)
+		rc = p->crash_every ? crashes_complete(&p->crash, target_find(p->target, err), err)
+				    : check_unused(p, err);
 
 	for (size_t i = 0; i < count_sides(p) && !rc; i++) {
 		struct target_opts o = opts_of(p, i);
@@ -299,8 +322,9 @@ void explore_plan_opts(const struct explore_plan *p, struct target_opts *referen
 	out->compare_every = p->compare_every;
 	out->memory = p->memory;
 	out->crash_every = p->crash_every;
-	out->crash_guarantee = p->guarantee;
-	out->crash_modes = (unsigned)p->crash_modes;
+	out->crash.guarantee = p->guarantee ? guarantee_find(p->guarantee) : NULL;
+	out->crash.seed = p->seed;
+	crashes_opts(&p->crash, &out->crash);
 	out->strange = !p->ours;
 }
 

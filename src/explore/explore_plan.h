@@ -19,6 +19,7 @@
 #include "case/dir.h"
 #include "case/plan_def.h"
 #include "explore/explore.h"
+#include "run/crashes.h"
 
 struct explore_reference {
 	char *spec, *kernel, *recorder;
@@ -32,6 +33,7 @@ struct explore_plan {
 #define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
 #define GUEST_OPTION			 TARGET_OPTION
 #include "target/options.def"
+	struct crashes crash;
 #define PLAN_AS MEMBER
 #include "explore/explore_options.def"
 	struct vec_of(struct explore_reference) references;

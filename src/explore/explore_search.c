@@ -147,7 +147,7 @@ bool search_claim(struct search *s, bool *again)
 	return mine;
 }
 
-/* To the empty file system. 1 if not even that works. */
+/* Goes to the empty file system. 1 if that fails, too. */
 int search_go_home(struct search *s, struct err *err)
 {
 	int rc = stepper_reset(s->stepper, &s->result, err);

@@ -16,7 +16,7 @@ struct frame {
 	struct hash128 hash;
 	struct point point; /* if saved */
 	bool saved;
-	bool unknown; /* of an earlier run: the hash is not known before we were there */
+	bool unknown; /* from an earlier run: its hash is unknown until it is reached */
 	uint32_t id;  /* of the saved state, in the log */
 	struct script_path path;
 	uint32_t *todo; /* steps, the next one last */

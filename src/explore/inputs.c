@@ -503,7 +503,7 @@ static size_t sum_up(const struct inputs *in, const struct inputs_weight *like,
 	return n;
 }
 
-/* Of bits none need be set, but a category or a combination is always drawn. */
+/* Checks weights: no bit need be set, but a category or a combination is always drawn. */
 static int check_partitions(const struct inputs *in, struct err *err)
 {
 	vec_each(w, &in->weights) {

@@ -33,8 +33,8 @@ struct inputs_name {
 
 enum inputs_kind {
 	INPUTS_PART,	    /* the lower end of a number's partition, or a word */
-	INPUTS_BIT,	    /* of a bitmap: the weight is the probability that it is set */
-	INPUTS_COMBINATION, /* of a bitmap: all of its bits */
+	INPUTS_BIT,	    /* a bit of a bitmap: the weight is the probability that it is set */
+	INPUTS_COMBINATION, /* all bits of a bitmap together */
 	INPUTS_BY_BIT,	    /* how often, among combinations, it is drawn bit by bit */
 };
 
@@ -51,7 +51,7 @@ struct inputs_weight {
 enum inputs_place { PLACE_AT, PLACE_ABOVE, PLACE_BELOW, PLACE_INSIDE, PLACE_END };
 
 struct inputs {
-	uint32_t files, dirs, depth; /* of each directory; levels of directories */
+	uint32_t files, dirs, depth; /* in each directory; levels of directories */
 	uint32_t long_names;	     /* of 255 bytes, in the root */
 	uint32_t many;		     /* more files in the first directory */
 	uint64_t max_size;	     /* no file gets longer */

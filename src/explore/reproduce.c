@@ -120,7 +120,7 @@ static int finish(struct again *g, const struct point *start, struct script *scr
 	return 0;
 }
 
-/* Makes it show again, by the first way that does. 1 if none does, or if it was cut. */
+/* Makes the difference show again, by the first way that does. 1 if none does, or if it was cut. */
 static int try_all(struct again *g, struct script *script, struct err *err)
 {
 	const struct stepper *st = g->s->stepper;

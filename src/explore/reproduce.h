@@ -16,7 +16,7 @@ struct reproduced {
 	struct shrunk shrunk;
 	const struct point *start; /* the script's first state; NULL: new file systems */
 	size_t start_steps;	   /* of the path that lead there */
-	uint64_t runs;		   /* of scripts, all together */
+	uint64_t runs;		   /* runs of scripts, all together */
 	uint64_t steps;		   /* operations of the target in them */
 	bool cut; /* told to end: the smallest script is the one how->shown() was called with */
 };

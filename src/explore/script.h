@@ -101,8 +101,8 @@ int script_shrink(struct script *s, struct stepper *st, const struct shrink_how 
 		  struct shrunk *out, struct err *err) must_check;
 
 /*
- * The same, but only operations are left out and nothing is made simpler, and it has to show the
- * first time: for a script that is a part of another.
+ * Shrinks a script that is a part of another: only operations are left out and nothing is made
+ * simpler, and the difference has to show the first time.
  */
 int script_cut(struct script *s, struct stepper *st, const struct shrink_how *how,
 	       struct shrunk *out, struct err *err) must_check;

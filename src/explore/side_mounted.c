@@ -4,8 +4,8 @@
  * "mounted:outage reffs {mnt}".
  *
  * A server that knows the calls of the mounted reference file system is saved and put back by them,
- * under a number for each state, and never mounted again. Of any other only the empty file system
- * can be had back, by starting it anew: enough for walks.
+ * under a number for each state, and never mounted again. Any other server can only be restarted to
+ * be empty again, which is enough for walks.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -23,7 +23,7 @@ struct target_side {
 	struct side base;
 	struct target t;
 	bool unmounts; /* to be saved */
-	uint64_t room; /* of a new file system */
+	uint64_t room; /* free bytes of a new file system */
 	bool around;   /* unmounted and mounted again after every step */
 };
 static_assert(sizeof(struct target_side) <= 4096, "side_open() makes it");

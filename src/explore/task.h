@@ -20,7 +20,7 @@ struct task {
 	uint64_t transitions;
 	uint64_t since_room; /* transitions since room was asked for, where no walk does */
 	struct hashset seen; /* scripts that were kept */
-	struct vec_of(char *) signatures; /* of what was found, each time */
+	struct vec_of(char *) signatures; /* a signature for each finding */
 };
 
 void task_tell(struct task *t, enum message_kind kind, const char *words, const char *dir,

@@ -162,15 +162,11 @@ static int make_small(struct task_crash *c, struct err *err)
 
 int task_open_crashes(struct task *t, struct err *err)
 {
-	struct run_opts opts = { .target = t->opts->sides.target,
-				 .guarantee = t->opts->crash_guarantee
-						      ? guarantee_find(t->opts->crash_guarantee)
-						      : NULL,
-				 .modes = t->opts->crash_modes,
-				 .budget = 50,
-				 .seed = t->opts->search.seed,
-				 .ours = !t->opts->strange };
+	struct run_opts opts = t->opts->crash;
 
+	opts.ours = !t->opts->strange;
+	opts.target = t->opts->sides.target;
+	opts.target.eadr = opts.pm.eadr;
 	opts.target.spec = t->opts->specs[0];
 	opts.target.worker = t->o.number;
 	opts.target.kmsg = t->o.kmsg;

@@ -22,7 +22,7 @@ struct small {
 	struct task *t;
 	char *name, *dir;
 	size_t before; /* operations when it was found */
-	/* Of what is kept now: */
+	/* The finding as it is kept now: */
 	enum quality quality;
 	size_t items, ops;
 	struct hash128 hash; /* of its script */
@@ -176,8 +176,8 @@ static int on_shown(void *ctx, const struct script *s, const struct shrunk *so_f
 }
 
 /*
- * Does it once more, for the log, the trees and the disk. A finding that did not show at all stays
- * as it was found.
+ * Runs the script once more, for the log, the trees and the disk. A finding that did not show at
+ * all stays as it was found.
  */
 static int keep_last(struct small *f, const struct script *script, const struct reproduced *how,
 		     struct step_result *first, struct err *err)

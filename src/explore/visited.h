@@ -11,7 +11,7 @@
  * Visited is not searched: whose steps are taken is another question, as it was met with one
  * alphabet (in one round), and so many steps from the start. Four more bytes of a place tell the
  * newest round in which a task took it upon itself to take the steps from there, which task, and
- * the smallest depth. Of states known by bits only the depth is not known: they are searched from
+ * the smallest depth. For states known by bits only the depth is not known: they are searched from
  * where they were met first.
  */
 #ifndef EXPLORE_VISITED_H

@@ -269,7 +269,7 @@ void node_forget(struct forget *f, struct node *n, uint64_t nlookup);
 /* Returns the descriptor, which stays open until node_unpin(); or -errno. */
 int node_pin(struct forget *f, struct node *n);
 void node_unpin(struct node *n);
-/* Pins until the scope ends: auto_pin at = node_pinned(f, n). */
+/* Pins a node until the scope ends: auto_pin at = node_pinned(f, n). */
 struct pin {
 	struct node *node;
 	int fd;
@@ -555,11 +555,11 @@ bool forget_data_needs_metadata(struct forget *f, struct node *n);
 bool forget_data_range_needs_space(struct forget *f, struct node *n, const struct pagefile_risk *r);
 /* Loses the data that is not durable. */
 void forget_data_drop(struct forget *f, struct node *n);
-/* Frees a node that was made and removed, neither of which is durable: no name leads to it. */
+/* Frees the data of a file that was made and removed, neither of which is durable. */
 void forget_data_forget_removed(struct forget *f, struct node *n);
 /* Closes data that is not needed, if the file is not open. */
 void forget_data_idle(struct forget *f, struct node *n);
-/* Does the same; takes the node lock. */
+/* As forget_data_idle(); takes the node lock. */
 void forget_data_let_go(struct forget *f, struct node *n);
 /* Writes the surviving part of a torn write straight to ROOT. */
 int forget_data_write_through(struct forget *f, struct node *n, const void *data, uint64_t offset,
@@ -705,16 +705,17 @@ enum lose_end { LOSE_GO_ON, LOSE_AND_END };
  */
 void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 		 struct told_list *told);
-/* Does the same, and reports the risks, as forget_report_risks(); either may be NULL. */
+/* As forget_lose(), and tells what was at risk, as forget_report_risks() does; `text` or `json` may
+ * be NULL. */
 void forget_lose_telling(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 			 struct told_list *told, struct strbuf *text, struct strbuf *json);
 /*
- * Does the same with the gate held alone, which stays held. On failure the mount must end:
- * forget_stop(), after the gate is open.
+ * forget_lose() with the gate held alone, which the caller goes on to hold. If it fails, the mount
+ * has to end: forget_stop(), when the gate is open.
  */
 int forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 		       struct told_list *told, struct strbuf *text, struct strbuf *json) must_check;
-/* Does the same, after making the parts of one write durable that `fault` names. */
+/* forget_lose(), and makes the parts of one write durable that `fault` names. */
 void forget_tear(struct forget *f, struct fault *fault, struct node *n, const void *data,
 		 uint64_t offset, size_t len);
 void forget_tell(struct forget *f, struct told_list *told);

@@ -9,7 +9,7 @@
  *	8    4  version, 1
  *	12   4  flags: 1 if times count for the hash
  *	16      records; the last is of type 0
- * 	end 16 XXH3-128 of all bytes before, low half first
+ *	end  16 XXH3-128 of all bytes before, low half first
  *
  * A record is a type of one byte and the fields of that type. Records of type 1 to 7 are nodes,
  * which are numbered from 1 in the order of the file; a record refers to nodes before it by number,

@@ -32,7 +32,7 @@ struct guardian_task {
 
 /* Starts one, before the mount is made. */
 int guardian_start(struct guardian *g, const struct guardian_task *t, struct err *err) must_check;
-/* Ends it: the server has unmounted by itself. */
+/* Ends the guardian of a server that has unmounted by itself. */
 void guardian_dismiss(struct guardian *g);
 /* Unmounts `mnt` if its server is gone. */
 void guardian_unmount(const char *mnt);

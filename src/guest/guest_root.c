@@ -88,7 +88,7 @@ static int add_modules(struct archive *a, const struct guest_root *r, struct err
 	return rc;
 }
 
-/* Adds the missing folders of a path. */
+/* Adds all folders on a path. */
 static void add_folders(struct archive *a, const char *path)
 {
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {

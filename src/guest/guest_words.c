@@ -113,7 +113,7 @@ unsigned guest_panics(const char *lines)
 	return n;
 }
 
-/* True for "Attempted to kill init! exitcode=0x0000000b", a status as from waitpid(). */
+/* True for "Attempted to kill init! exitcode=0x0000000b": a status with a signal. */
 static bool is_killed_init(const char *line)
 {
 	static const char words[] = "Attempted to kill init! exitcode=";

@@ -310,7 +310,7 @@ static void recover_again(struct pm_whole *p, const struct pm_search_opts *searc
 	p->out->recovery_left_out = r.left_out;
 }
 
-/* Makes it an error if no state was checked, which must not look like no finding. */
+/* A run that checked no state ends with an error: it must not look like one without findings. */
 static void check_tried(struct pm_whole *p)
 {
 	p->out->untried = !p->out->summary.checked && !p->out->summary.findings &&
@@ -360,7 +360,7 @@ static int explore(struct pm_whole *p, struct err *err)
 
 static int use_dir(struct pm_whole *p, const char *dir, struct err *err)
 {
-	p->out->dir = realpath(dir, NULL);
+	p->out->dir = below_real(dir);
 	return p->out->dir ? 0 : err_set(err, -errno, "cannot use %s: %m", dir);
 }
 
@@ -430,8 +430,10 @@ static int take_plan(struct pm_whole *p, struct err *err)
 static int go_on(struct pm_whole *p, struct err *err)
 {
 	auto_words findings = { 0 };
-	int rc = use_dir(p, p->o->resume, err);
+	int rc = case_hold(p->o->resume, err);
 
+	if (!rc)
+		rc = use_dir(p, p->o->resume, err);
 	if (!rc)
 		rc = load(p, err);
 	if (!rc)

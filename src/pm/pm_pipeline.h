@@ -34,7 +34,7 @@ struct pm_asked {
 struct pm_outcome {
 	char *dir;    /* the run's directory; freed in any case */
 	bool kept;    /* findings may have been kept, even after an error */
-	bool untried; /* not even one crash state was checked */
+	bool untried; /* no crash state was checked */
 	bool stopped; /* a signal or the time limit ended it: the run can be resumed */
 	bool cut;     /* a signal, the time or the budget ended the first crashes */
 	struct pm_summary summary;

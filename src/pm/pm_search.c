@@ -40,6 +40,7 @@ bool pm_found_add(struct pm_found *found, const struct pm_run *r, struct pm_fail
 		vec_push(&found->failures, *f);
 		*f = (struct pm_failure){ 0 };
 	} else {
+		assert(!first); /* W1 */
 		pm_failure_release(f);
 		found->dropped++;
 	}

@@ -166,6 +166,7 @@ static void end_flight(struct bpf_disk *d, size_t i)
 	struct flight done = d->flights.v[i];
 	bool last = true;
 
+	assert(done.serial < d->serial); /* H3 */
 	d->flights.v[i] = vec_last(&d->flights);
 	d->flights.n--;
 	for (i = 0; i < d->flights.n; i++) {
@@ -235,7 +236,8 @@ static void on_data(struct bpf_disk *d, const struct rec *r, size_t room)
 
 	if (!f || !f->data)
 		return;
-	assert(r->len <= room && r->addr <= f->len && r->len <= f->len - r->addr);
+	assert(r->len <= room && r->addr <= f->len && r->len <= f->len - r->addr); /* H2 */
+	assert(d->base.trace && f->event < d->base.trace->events.n);		   /* H2 */
 	memcpy(f->data + r->addr, r + 1, r->len);
 	f->got += r->len;
 }
@@ -289,6 +291,7 @@ static int on_record(void *ctx, void *data, size_t size)
 	d = hub.disks[r->slot];
 	if (!d)
 		return 0;
+	assert(d->has_slot && d->slot == r->slot); /* H1 */
 	if (r->kind == REC_QUEUE)
 		on_queue(d, r);
 	else if (r->kind == REC_DATA)
@@ -464,6 +467,7 @@ static void give_slot(struct bpf_disk *d)
 	watch(d, WATCH_OFF);
 	bpf_map_delete_elem(hub.devices, &key);
 	hub_drain(NULL);
+	assert(hub.disks[d->slot] == d); /* H1 */
 	hub.disks[d->slot] = NULL;
 	d->has_slot = false;
 }
@@ -761,7 +765,8 @@ static int bpf_stop(struct disk *base, struct err *err)
 		r = wait_for_flights(d, err); /* requests queued in between */
 	if (base->trace && times_not_run() != d->not_run)
 		count_lost(d);
-	if (was_lost(d)) {
+	/* A request that is still in flight would write into a trace that goes. */
+	if (was_lost(d) || r) {
 		vec_clear(&d->flights);
 		disk_unknown(base);
 		if (!r && base->trace)

@@ -534,8 +534,8 @@ static void put_left_out(const struct run_view *v, struct strbuf *out)
 	strbuf_addf(out, t->left_out < 1e9 ? "up to %.0f" : "up to %.3g", t->left_out);
 	strbuf_addf(out, " crash %s, by the budget",
 		    plural((uint64_t)t->left_out, "state", "states"));
-	if (v->plan.budget)
-		strbuf_addf(out, " of %llu for each workload", llu(v->plan.budget));
+	if (v->plan.crash.budget)
+		strbuf_addf(out, " of %llu for each workload", llu(v->plan.crash.budget));
 }
 
 static void put_findings(const struct run_view *v, struct strbuf *out)

@@ -120,7 +120,7 @@ static unsigned choose_layers(unsigned modes, bool pm)
 	return layers;
 }
 
-/* Of a trace that begins with `base`; without layers and points. */
+/* The options for a trace that begins with `base`; without layers and points. */
 static struct crash_opts which_states(const struct run *r, const struct trace *t,
 				      const struct image *base, struct model_pm_opts *model)
 {
@@ -294,7 +294,7 @@ struct first_crashes {
 	struct crash_search search;
 	struct run *r;
 	const struct state_judge *j;
-	struct semantics *semantics; /* of persistent memory; NULL: each state by itself */
+	struct semantics *semantics; /* for persistent memory; NULL: each state by itself */
 	struct attempt last;
 };
 

@@ -8,36 +8,12 @@
 #include "base/below.h"
 #include "base/number.h"
 #include "case/given.h"
-#include "run/bad_media.h"
 #include "run/strange.h"
 #include "workload/bounds.h"
 
 enum { FILES_MAX = 4096 };
 
 /* ---- values ---- */
-
-static const struct record_field crash_modes = { .key = { "crash", TRUST_HARMLESS },
-						 .kind = RECORD_SET,
-						 .words = PLAN_MODES };
-
-void plan_print_modes(uint64_t modes, struct strbuf *out)
-{
-	record_put(&crash_modes, &modes, out);
-}
-
-int plan_parse_modes(const char *text, uint64_t *out, struct err *err)
-{
-	uint64_t more = 0;
-	int rc = record_set(&crash_modes, &more, text, err);
-
-	*out |= more;
-	return rc || more ? rc : err_set(err, -EINVAL, "crash is one of " PLAN_MODES);
-}
-
-static int set_modes(void *member, const char *value, struct err *err)
-{
-	return plan_parse_modes(value, member, err);
-}
 
 static int set_keep(void *member, const char *value, struct err *err)
 {
@@ -75,12 +51,6 @@ static int set_guarantee(void *member, const char *value, struct err *err)
 {
 	set_text(member, xstrdup(value));
 	return guarantee_known(value, err) ? 0 : -EINVAL;
-}
-
-static int set_model(void *member, const char *value, struct err *err)
-{
-	set_text(member, xstrdup(value));
-	return model_known(value, err) ? 0 : -EINVAL;
 }
 
 /* Whether its bounds are in this program. */
@@ -170,45 +140,6 @@ char *plan_now(void)
 	return xstrdup(text);
 }
 
-/* Completes the options for persistent memory; refuses those that the target cannot have. */
-static int complete_pm(struct plan *p, const struct target_ops *target, struct err *err)
-{
-	if (p->model && model_find(p->model)->pm != target->pm)
-		return err_set(err, -EINVAL, "--model %s is for %s; %s has %s", p->model,
-			       target->pm ? "a disk" : "persistent memory", target->name,
-			       target->pm ? "persistent memory" : "a disk");
-	if (p->model && p->eadr)
-		return err_set(err, -EINVAL, "--eadr is a model: give it or --model, not both");
-	if (!target->pm) {
-		if (p->dump)
-			return err_set(err, -EINVAL,
-				       "--dump is for persistent memory, where the states of an "
-				       "operation are compared; %s has a disk: use --check",
-				       target->name);
-		if (p->eadr || p->split || p->granularity || p->media)
-			return err_set(err, -EINVAL, "--%s is for persistent memory; %s has a disk",
-				       p->eadr	  ? "eadr"
-				       : p->split ? "split"
-				       : p->media ? "media"
-						  : "granularity",
-				       target->name);
-		return 0;
-	}
-	unsigned kinds;
-	int rc = p->media ? media_parse_kinds(p->media, &kinds, err) : 0;
-	if (rc)
-		return rc;
-	if (p->granularity && p->granularity != PM_ATOMIC && p->granularity != PM_LINE)
-		return err_set(err, -EINVAL, "--granularity is 8 or 64, not %llu",
-			       (unsigned long long)p->granularity);
-	if (p->prune == PLAN_PRUNE_READS && !target->pm_loads)
-		return err_set(err, -EINVAL,
-			       "--prune reads is not available for %s: what it reads of its "
-			       "memory is not seen; leave it out",
-			       target->name);
-	return 0;
-}
-
 void plan_look_at_files(struct plan *p)
 {
 	struct target_opts opts = { .spec = p->target,
@@ -232,29 +163,17 @@ int plan_complete(struct plan *p, struct err *err)
 #define GUEST_OPTION		   TARGET_OPTION
 #include "target/options.def"
 	};
-	int rc = complete_pm(p, target, err);
+	/* In persistent memory, most of what can go wrong goes wrong within operations. */
+	if (!p->crash.modes)
+		p->crash.modes = target->pm ? RUN_REORDER : RUN_PERSIST;
+	int rc = crashes_complete(&p->crash, target, err);
 	if (!rc)
 		rc = target_opts_fit(&said, p->target, "--", err);
 	if (rc)
 		return rc;
-	/* In persistent memory, seeing what is read takes longer than trying a few states more. */
-	if (p->prune == PLAN_PRUNE_UNSAID)
-		p->prune = target->pm ? PLAN_PRUNE_NONE : PLAN_PRUNE_READS;
-	/* There, most of what can go wrong goes wrong within operations. */
-	if (!p->modes)
-		p->modes = target->pm ? RUN_REORDER : RUN_PERSIST;
-	if (p->lose_flush && !(p->modes & (RUN_REORDER | RUN_TORN)))
-		return err_set(err, -EINVAL,
-			       "--lose-flush needs --crash reorder: where all completed writes "
-			       "survive, no flush is missed");
-	if (target->coarse && p->modes & RUN_TORN)
-		return err_set(err, -EINVAL,
-			       "the writes of %s are seen only between operations, so none of them "
-			       "can be torn; give --crash without torn",
-			       target->name);
 	if (!given_has(&plan_record, p->given, "budget") &&
-	    p->modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
-		p->budget = 200;
+	    p->crash.modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
+		p->crash.budget = 200;
 	if (!p->kernel) {
 		struct target_opts opts = { .spec = p->target,
 					    .mkfs = p->mkfs,
@@ -283,39 +202,20 @@ bool plan_from_stdin(const struct plan *p)
 
 void plan_run_opts(const struct plan *p, struct run_opts *out)
 {
-	struct err ignored = ERR_INIT; /* checked when the plan was completed */
-	unsigned media = 0;
-
-	if (p->media && media_parse_kinds(p->media, &media, &ignored))
-		media = 0;
 	*out = (struct run_opts){
 		.target = { .spec = p->target,
 			    .recorder = p->recorder,
-			    .eadr = p->eadr,
+			    .eadr = p->crash.eadr,
 			    .files_hash = p->files_hash,
 #define TARGET_OPTION(member, ...) .member = p->member,
 #define GUEST_OPTION		   TARGET_OPTION
 #include "target/options.def"
 		},
 		.guarantee = guarantee_find(p->guarantee),
-		.modes = (unsigned)p->modes,
-		.max_subset = (uint32_t)min(p->max_subset, (uint64_t)UINT32_MAX),
-		.budget = p->budget,
 		.seed = p->seed,
-		.vary_all = p->prune == PLAN_PRUNE_NONE,
-		.lose_flush = p->lose_flush,
-		.pm = { .model = p->model ? model_find(p->model) : NULL,
-			.eadr = p->eadr,
-			.split = p->split,
-			.granularity = p->granularity },
-		.media = media,
-		.media_max = p->media_max,
-		.fsck = p->fsck,
-		.dump = p->dump,
-		.check = p->check,
-		.paranoid = p->paranoid,
 		.ours = p->ours,
 	};
+	crashes_opts(&p->crash, out);
 }
 
 /* ---- kept ---- */

@@ -17,19 +17,18 @@
 
 #include "case/dir.h"
 #include "case/plan_def.h"
-#include "run/run.h"
+#include "run/crashes.h"
 
-#define PLAN_MODES "persist last prefix reorder torn recovery" /* enum run_mode */
 enum { PLAN_KEEP_DEFAULT = 5 };
-enum plan_prune { PLAN_PRUNE_READS, PLAN_PRUNE_NONE, PLAN_PRUNE_UNSAID };
 
 /* Its members are in the order of RUN/run. */
-struct plan { /* NOLINT(clang-analyzer-optin.performance.Padding) */
+struct plan {
 	char *target, *kernel, *started, *guarantee, *recorder;
 #define TARGET_OPTION(member, kind, ...) TARGET_OWNED_##kind member;
 #define GUEST_OPTION			 TARGET_OPTION
 #include "target/options.def"
-	char *files_hash; /* of what they held when they were looked at; not saved */
+	char *files_hash; /* of the files' content when they were hashed; not saved */
+	struct crashes crash;
 #define PLAN_AS MEMBER
 #include "run/test_options.def"
 	bool ours;	/* this user made it, or takes it for his own; not saved */
@@ -61,8 +60,5 @@ int plan_trust(struct plan *p, const char *run, bool trust, struct err *err) mus
 
 /* The day and the time, as in "started"; to be freed. */
 char *plan_now(void);
-/* "persist,reorder", here and in cases. */
-void plan_print_modes(uint64_t modes, struct strbuf *out);
-int plan_parse_modes(const char *text, uint64_t *out, struct err *err) must_check;
 
 #endif

@@ -28,7 +28,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 	if (c->model && !model_known(c->model, err))
 		return err_context(err, "%s/case", c->dir);
 	uint64_t modes = 0;
-	if (c->crash && plan_parse_modes(c->crash, &modes, err))
+	if (c->crash && crashes_set_modes(&modes, c->crash, err))
 		return err_context(err, "%s/case", c->dir);
 	/* The kind is what is before the colon: the one that the run tried. */
 	auto_free char *kind = c->media ? xmemdupz(c->media, strcspn(c->media, ":")) : NULL;
@@ -142,7 +142,7 @@ int replay_save_image(const struct stored_case *c, const char *dir, const char *
 	return image_save_below(&fs, dir, name, false, err);
 }
 
-/* Of what was seen before any crash, a hang included, the trace says nothing. */
+/* False for a problem that was seen without a crash, or a hang: the trace does not show it. */
 bool replay_from_trace(const struct stored_case *c)
 {
 	return !stored_case_live(c);

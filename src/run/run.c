@@ -9,7 +9,7 @@
 #include "run/attempt.h"
 #include "run/run_impl.h"
 
-/* Of that many recordings, one is compared with the device: where it was written, and all of it. */
+/* One in so many recordings is compared with the device: where it was written, and all of it. */
 enum { CHECK_EVERY = 8, VERIFY_EVERY = 64, RECORD_TRIES = 5 };
 
 static int refuse_new(const struct target *t, const struct strbuf *said, struct err *err)
@@ -169,9 +169,9 @@ static void lose_ordering(struct event *ev)
 }
 
 /*
- * The same for persistent memory: the n-th flush of a line, or fence that has something to order. A
- * fence goes with those of its CPU that follow it at once, as one is as good as two: a driver may
- * have several, and to a processor every lock is one.
+ * Loses a flush of persistent memory: the n-th flush of a line, or fence that has something to
+ * order. A fence goes with those of its CPU that follow it at once, as one is as good as two: a
+ * driver may have several, and to a processor every lock is one.
  */
 bool lose_pm_flush(struct trace *t, uint64_t n)
 {

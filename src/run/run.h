@@ -39,9 +39,9 @@ struct run_opts {
 	 * operations; 0: none.
 	 */
 	uint64_t lose_flush;
-	struct pm_choice pm; /* of persistent memory */
+	struct pm_choice pm; /* for persistent memory */
 	unsigned media;	     /* kinds of faults of its media, 1 << enum media_kind; 0: none */
-	uint64_t media_max;  /* of one state */
+	uint64_t media_max;  /* bad lines of one state */
 	const char *fault;   /* to replay: the faults of the state, or NULL */
 	bool fsck;	     /* on every state, not only on those that cannot be mounted */
 	/*

@@ -18,7 +18,7 @@ struct run {
 	struct run_opts opts;
 	struct guarantee guarantee; /* as it holds for this target */
 	struct target target;
-	struct vec_of(struct machine_names) names; /* of machines asked for */
+	struct vec_of(struct machine_names) names; /* names of machines that were asked */
 	const struct places *kept_places; /* names for a trace from a file; NULL: there are none */
 	struct image base;		  /* a new file system that has been mounted once */
 	struct trace trace;
@@ -55,7 +55,7 @@ int record_workload(struct run *r, const struct workload *w, struct findings *li
 	must_check;
 /* Takes over what a text of the trace says of the operation that ended last. */
 void recorded_blocks(struct run *r, const struct workload *w, const struct event *ev);
-/* The same for what a command left, of which `text` keeps what came so far. */
+/* Records the tree that a command left; `text` keeps what came so far. */
 int recorded_tree(struct run *r, const struct workload *w, const struct event *ev,
 		  struct strbuf *text, struct err *err) must_check;
 /* And for times that were noted. */

@@ -13,7 +13,7 @@
 
 #include "run/run.h"
 
-/* Of a place in the trace: "0xffffffff819c1175 (__memcpy_flushcache+0x85)", or the address alone.
+/* Adds a place in the trace: "0xffffffff819c1175 (__memcpy_flushcache+0x85)", or the address alone.
  */
 void place_words(struct run *r, const struct trace *t, uint64_t addr, struct strbuf *out);
 /* Prints the named places of all stores of the traces, and of their callers; `more` may be NULL. */

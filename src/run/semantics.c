@@ -376,8 +376,8 @@ static int rebuild(struct semantics *s, const char *id, struct crash_state *out,
 }
 
 /*
- * Of equal images the nearest is given out, which may be one that lost something that makes no
- * difference. Where nothing need be lost, nothing should seem to be.
+ * The nearest of equal images is given out, which may have lost something that makes no difference.
+ * Where nothing need be lost, nothing should seem to be.
  */
 static int rebuild_plain(struct semantics *s, const struct semantic_violation *v, const char *id,
 			 struct crash_state *out, struct err *err)

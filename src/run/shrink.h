@@ -31,7 +31,7 @@ struct shrink_opts {
 };
 
 struct shrink_result {
-	uint64_t runs;	 /* of a workload */
+	uint64_t runs;	 /* runs of a workload */
 	uint64_t states; /* tried for fewer lost writes */
 	bool budget_hit; /* the case might shrink further */
 	size_t ops_before, ops_after;

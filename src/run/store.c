@@ -10,12 +10,12 @@
  */
 #include "run/store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/below.h"
+#include "base/fault.h"
 #include "base/hash.h"
 #include "base/io.h"
 #include "core/trace_file.h"
@@ -122,13 +122,13 @@ static int store_base(const struct store_place *at, const struct image *base, bo
 
 unsigned store_next_base(const char *run)
 {
-	DIR *d = opendir(run);
+	auto_words names = { 0 };
+	struct err ignored = ERR_INIT;
+	int rc = below_list(run, NULL, &names, &ignored);
 	long last = -1;
 
-	for (struct dirent *e; d && (e = readdir(d));)
-		last = max(last, store_base_number(e->d_name));
-	if (d)
-		closedir(d);
+	for (size_t i = 0; !rc && i < names.n; i++)
+		last = max(last, store_base_number(names.v[i]));
 	return (unsigned)(last + 1);
 }
 
@@ -186,7 +186,7 @@ static void set_opts(struct stored_case *c, unsigned modes, const struct run_opt
 {
 	auto_strbuf crash = STRBUF_INIT;
 
-	plan_print_modes(modes ? modes : RUN_PERSIST, &crash);
+	crashes_print_modes(modes ? modes : RUN_PERSIST, &crash);
 	c->crash = strbuf_detach(&crash);
 	c->max_subset = o->max_subset;
 	c->budget = o->budget;
@@ -355,7 +355,7 @@ static int write_alone(const char *dir, const struct run_case *c, const struct r
 static int replace_files(const char *dir, const struct run_case *c, const struct run_opts *opts,
 			 struct err *err)
 {
-	/* Of a case that was here before; "case" first, so that no directory seems whole. */
+	/* The files of an older case; "case" comes first, so that no directory seems whole. */
 	static const char *const old[] = { "case", TRUST_MARK, "seen",	    "kernel-log",
 					   "said", "recovery", "diagnosis", "places" };
 	static const char *const now[] = { "problems",	"workload", "expected",	  "seen",
@@ -366,8 +366,11 @@ static int replace_files(const char *dir, const struct run_case *c, const struct
 
 	if (fd < 0)
 		return fd;
+	/* A directory of that name is not of a case, and stays. */
 	for (size_t i = 0; i < ARRAY_SIZE(old); i++)
-		unlinkat(fd, old[i], 0); /* a directory of that name is not of a case, and stays */
+		if ((fault_fails("store.unlink") || unlinkat(fd, old[i], 0) < 0) &&
+		    errno != ENOENT && errno != EISDIR)
+			return err_set(err, -errno, "cannot remove %s/%s: %m", dir, old[i]);
 	int rc = write_alone(dir, c, opts, err);
 	return rc ? rc : io_sync_run(dir, now, err);
 }

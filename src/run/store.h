@@ -112,7 +112,7 @@ struct stored_case {
 		media_max;
 	bool eadr, split, with_fsck;
 	uint64_t operation; /* the blamed one; RUN_NO_OPERATION: none alone is */
-	/* Of an exploration: */
+	/* For an exploration: */
 	struct vec_of(struct stored_reference) references;
 	char *signature;
 	char *start;		 /* "start.img": it begins with disks of its own */

@@ -10,7 +10,7 @@
 
 #include "trust/trust.h"
 
-/* Adds it in words (trust.h). `disk`: one that came with the case is mounted. */
+/* Adds a target's effects in words (trust.h). `disk`: one that came with the case is mounted. */
 void strange_target(const char *spec, bool disk, struct strbuf *would);
 /* trust_refuse() for what has such a target. */
 int strange_refuse(const char *dir, const char *file, const char *spec, const struct err *why,

@@ -10,6 +10,7 @@
 #include "base/below.h"
 #include "base/hash.h"
 #include "base/rng.h"
+#include "run/store.h"
 #include "workload/jlang.h"
 
 enum { TEXTS_MAX = 10 * 1000 * 1000 };
@@ -27,6 +28,7 @@ void supply_release(struct supply *s)
 	for (size_t i = 0; i < s->texts.n; i++)
 		free(s->texts.v[i]);
 	vec_release(&s->texts);
+	free(s->command);
 }
 
 int supply_open_bounds(struct supply *s, const char *spec, struct err *err)
@@ -44,6 +46,7 @@ static int keep(struct supply *s, struct workload *w, const char *path, struct e
 {
 	struct strbuf text = { 0 };
 	const char *slash = strrchr(path, '/');
+	const struct op *op = s->command ? NULL : workload_command(w);
 
 	if (s->texts.n >= TEXTS_MAX)
 		return err_set(err, -E2BIG, "%s: more than %d workloads", path, TEXTS_MAX);
@@ -51,6 +54,8 @@ static int keep(struct supply *s, struct workload *w, const char *path, struct e
 		w->name = slash && slash[1] ? slash + 1 : path;
 		w->named = true;
 	}
+	if (op)
+		s->command = xstrdup(op->args[0].text);
 	workload_print(w, &text);
 	vec_push(&s->texts, strbuf_detach(&text));
 	s->count = s->texts.n;
@@ -106,6 +111,39 @@ static int add_directory(struct supply *s, int fd, const char *path, struct err 
 	return rc;
 }
 
+/* A file of a finding is a word of the user who made that; others are this user's own. */
+static int check_command(const char *command, const char *dir, const char *name, struct err *err)
+{
+	auto_free char *shown = below_shown(dir, NULL);
+	auto_strbuf would = STRBUF_INIT;
+	struct err why = ERR_INIT, ignored = ERR_INIT;
+	struct stored_case c;
+	int rc = store_load(shown, &c, &ignored);
+
+	if (rc || !streq(name, "workload"))
+		err_set(&why, -EPERM, "was not made by you on this machine, or is no finding");
+	if (!rc) {
+		rc = why.code ? why.code : store_verify(shown, c.base, &why);
+		stored_case_release(&c);
+	}
+	if (!rc)
+		return 0;
+	trust_would((struct trust_key){ "shell", TRUST_COMMAND }, command, &would);
+	return trust_refuse(shown, name, &why, &would, "", err);
+}
+
+/* Whether a file lies in a run, or in a finding that is kept alone; then both are set. */
+static bool is_kept(const char *path, char **dir, char **name)
+{
+	auto_free char *kind = NULL;
+	struct err ignored = ERR_INIT;
+
+	if (below_named(path, dir, name))
+		return true;
+	below_parent(path, dir, name);
+	return case_is_one(*dir) && !case_kind_of(*dir, &kind, &ignored);
+}
+
 int supply_add_path(struct supply *s, const char *path, struct err *err)
 {
 	auto_free char *dir = NULL, *name = NULL;
@@ -113,16 +151,23 @@ int supply_add_path(struct supply *s, const char *path, struct err *err)
 
 	if (streq(path, "-"))
 		return add_stream(s, stdin, "standard input", err);
-	auto_fd all = below_named(path, &dir, &name)
-			      ? below_open_dir(dir, name, &ignored)
-			      : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool kept = is_kept(path, &dir, &name);
+	int rc = kept ? below_hold(dir, err) : 0;
+	if (rc)
+		return rc;
+	auto_fd all = kept ? below_open_dir(dir, name, &ignored)
+			   : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (all >= 0)
 		return add_directory(s, all, path, err);
-	auto_fd fd = below_open_named(path, err);
+	auto_fd fd = kept ? below_open(dir, name, O_RDONLY, err) : below_open_named(path, err);
 	if (fd < 0)
 		return fd;
 	auto_file in = fdopen(steal_fd(&fd), "r");
-	return add_stream(s, in, path, err);
+	free(s->command);
+	s->command = NULL;
+	rc = add_stream(s, in, path, err);
+	return !rc && kept && s->command && !s->trust ? check_command(s->command, dir, name, err)
+						      : rc;
 }
 
 void supply_select(struct supply *s, uint64_t skip, uint64_t limit, uint64_t sample, uint64_t seed)

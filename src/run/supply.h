@@ -15,6 +15,8 @@ struct supply {
 	uint64_t sample; /* 0: all of them; else this many, spread evenly */
 	uint64_t seed;
 	struct vec_of(char *) texts;
+	char *command; /* the first of `shell` in the file that was read last, or NULL */
+	bool trust;    /* commands in files of other users' findings are run, too */
 };
 
 void supply_init(struct supply *s);
@@ -26,7 +28,7 @@ int supply_add_path(struct supply *s, const char *path, struct err *err) must_ch
 /* Which of them: skip some, at most so many, or a sample. Call once, last. */
 void supply_select(struct supply *s, uint64_t skip, uint64_t limit, uint64_t sample, uint64_t seed);
 
-/* Of what the numbers stand for, before any selection: bounds, or every text. Hexadecimal. */
+/* The hash of all workloads, before any selection: of bounds, or of every text. Hexadecimal. */
 void supply_hash(const struct supply *s, struct strbuf *out);
 
 uint64_t supply_count(const struct supply *s);

@@ -31,6 +31,9 @@ void test_run_release(struct test_run *r)
 static int open_source(struct test_run *r, struct err *err)
 {
 	const struct plan *p = &r->plan;
+
+	/* A run that goes on is trusted with its workloads: a hash of them is in its record. */
+	r->source.trust = r->trust || r->resume;
 	int rc = p->bounds ? supply_open_bounds(&r->source, p->bounds, err) : 0;
 
 	for (size_t i = 0; i < p->files.n && !rc; i++)
@@ -151,7 +154,8 @@ int test_run_resume(struct test_run *r, struct err *err)
 
 	plan_init(&r->plan);
 	r->dir = xstrdup(r->resume);
-	if (r->output)
+	rc = case_hold(r->dir, err);
+	if (!rc && r->output)
 		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", r->dir);
 	if (!rc)
 		rc = case_plan_load(&plan_kept, r->dir, &r->plan, err);

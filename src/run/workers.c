@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/below.h"
 #include "base/signals.h"
 #include "run/store.h"
 #include "run/workers_impl.h"
@@ -22,7 +23,7 @@
 enum {
 	DEPTH = 2,	 /* workloads of a worker: it has the next while the last is written down */
 	STOP_MS = 10000, /* how long a worker may be silent once all shall stop */
-	DEATHS_MAX = 3,	 /* of a worker in a row, without a workload done between them */
+	DEATHS_MAX = 3,	 /* in a row, of a worker, without a workload done between them */
 	CLEAN_MS = 5000,
 };
 
@@ -475,20 +476,20 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 {
 	struct workers_parent p = { .opts = opts, .result = out };
 	struct signals signals;
-	auto_fd dir = open(opts->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_fd dir = below_open_dir(opts->dir, NULL, err);
 
 	assert(opts->jobs >= 1 && opts->jobs <= WORKERS_MAX);
 	*out = (struct workers_result){ .totals = opts->progress->totals,
 					.suppressed = opts->progress->suppressed };
 	if (dir < 0)
-		return err_set(err, -errno, "cannot open %s: %m", opts->dir);
+		return dir;
 	snprintf(p.dir, sizeof(p.dir), "/proc/self/fd/%d", dir);
 	p.first_base = store_next_base(opts->dir);
 	p.shared = pool_share(sizeof(*p.shared), err);
 	if (!p.shared)
 		return err->code;
 	count_kept(&p);
-	/* Of a file system that is not its own, this machine's kernel has nothing to say. */
+	/* The log of this machine's kernel does not concern a guest's file system. */
 	if (target_is_guest(opts->run.target.spec))
 		p.kmsg.fd = -1;
 	else

@@ -34,7 +34,7 @@ struct workers_kept {
 
 /* In memory that all processes share. */
 struct workers_shared {
-	_Atomic bool cut; /* a signal came: not even the workload at hand is ended */
+	_Atomic bool cut; /* a signal came: also the current workload is cut short */
 	struct kmsg_shared kmsg;
 	struct workers_kept kept[KEPT_SLOTS];
 };

@@ -4,9 +4,9 @@
  *
  * Its environment has
  *
- *	OUTAGE_DIR its directory
+ *	OUTAGE_DIR		its directory
  *	OUTAGE_ACKED		a file with the lines that had been acknowledged
- *	OUTAGE_CRASH_POINT the number of events that had happened
+ *	OUTAGE_CRASH_POINT	the number of events that had happened
  *	OUTAGE_FILE, OUTAGE_MARKS	if a file is checked, its argument: it, and what else
  *				OUTAGE_ACKED is
  */

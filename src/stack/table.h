@@ -10,7 +10,7 @@
  *					fields are empty, or line 0
  *	stack	FRAME...		the innermost first
  *	call	NUMBER STACK		the operation of this number had this stack
- * 	missing COUNT REASON so many operations have no stack
+ *	missing	COUNT REASON		so many operations have no stack
  *
  * Operations are those of posix_event.number. A line refers only to lines above it. Unknown kinds
  * of lines are ignored: a newer version may have more.

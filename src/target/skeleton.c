@@ -9,10 +9,10 @@
  * Rules for every target:
  * - A target lives in one worker process; nothing here is called from two threads.
  * - t->mnt is an empty directory in a mount namespace of our own. Mounts below it are gone when the
- *     worker is, also after a kill -9. Things that are no mounts (a device, a file, a process)
- *     stay: give them the name of their owner (base/owner.h), or PR_SET_PDEATHSIG.
+ *   worker is, also after a kill -9. Things that are no mounts (a device, a file, a process) stay:
+ *   give them the name of their owner (base/owner.h), or PR_SET_PDEATHSIG.
  * - 0 is success; -errno with a sentence in `err` means that this program failed; 1 means that the
- *     file system under test failed, which is a finding, and no error.
+ *   file system under test failed, which is a finding, and no error.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -13,11 +13,11 @@
  *	 0  "NVDIMM_PFN_INFO", and a zero
  *	16  the name of this block, 16 bytes; and 16 more for what it lies in, which has none
  *	52  version: two numbers of 2 bytes
- * 	56 the start of the data, 8 bytes; and the number of pages, 8 bytes 72 mode, 4 bytes: 1, the
- * 	kernel's notes on pages are in other memory 76 what is left out at the start and at the end,
- * 	4 bytes each: nothing 84 alignment, size of a page, 4 bytes each; size of a note on a page,
- * 	2 bytes
- *   4088 a checksum of all other bytes, 8 bytes
+ *	56  the start of the data, 8 bytes; and the number of pages, 8 bytes
+ *	72  mode, 4 bytes: 1, the kernel's notes on pages are in other memory
+ *	76  the bytes left out at the start and at the end, 4 bytes each: 0
+ *	84  alignment, size of a page, 4 bytes each; size of a note on a page, 2 bytes
+ *   4088  a checksum of all other bytes, 8 bytes
  */
 #include "core/bytes.h"
 #include "target/vm_impl.h"

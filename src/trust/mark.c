@@ -307,6 +307,28 @@ int trust_mark(const char *dir, const struct trust_set *set, struct err *err)
 			 : io_write_file(dir, mark_name(set), text.buf, text.len, 0, err);
 }
 
+/*
+ * The first directory, from the run down to the one above `dir`, that others may write to, to be
+ * freed: they could replace what is below it. NULL: there is none.
+ */
+static char *open_above(const char *dir)
+{
+	size_t skip = strlen(BELOW_MARK);
+
+	for (const char *end = strstr(dir, BELOW_MARK); end; end = strchr(end + skip, '/')) {
+		auto_free char *above = xmemdupz(dir, (size_t)(end - dir));
+		auto_free char *shown = below_shown(above, NULL);
+		struct err ignored = ERR_INIT;
+		auto_fd fd = below_open_dir(above, NULL, &ignored);
+		struct stat st;
+
+		if (fd < 0 || fstat(fd, &st) || !is_alone(&st, S_IWGRP | S_IWOTH))
+			return xasprintf("%.100s: chmod go-w", shown);
+		skip = 1;
+	}
+	return NULL;
+}
+
 int trust_verify(const char *dir, const struct trust_set *set, struct err *why)
 {
 	unsigned char key[KEY_SIZE], mac[MAC_SIZE];
@@ -316,6 +338,8 @@ int trust_verify(const char *dir, const struct trust_set *set, struct err *why)
 	auto_fd fd = below_open_dir(dir, NULL, &trouble);
 	int rc = fd < 0 ? fd : key_load(key, &trouble);
 
+	if (!below_may_verify(dir)) /* M3 */
+		return err_set(why, -EPERM, "cannot be told to be yours (others move it)");
 	if (rc && rc != -ENOENT)
 		return err_set(why, -EPERM, "cannot be told to be yours (%s)", trouble.msg);
 	if (rc || io_slurp_file(dir, mark_name(set), MARK_MAX, &is, &trouble))
@@ -323,6 +347,8 @@ int trust_verify(const char *dir, const struct trust_set *set, struct err *why)
 	rc = make_mac(fd, set, key, mac, &others, &trouble);
 	sodium_memzero(key, sizeof(key));
 	print_mark(mac, &wanted);
+	if (!rc && !others)
+		others = open_above(dir);
 	if (rc)
 		return err_set(why, -EPERM, "cannot be told to be yours (%s)", trouble.msg);
 	if (is.len != wanted.len || sodium_memcmp(is.buf, wanted.buf, is.len) != 0)

@@ -11,16 +11,20 @@
  * The hashed text, with BLAKE2b, is a sequence of records: a letter, two numbers and a length of 8
  * bytes each, little-endian, and as many bytes as the length says:
  *
- * 	K kind of the run or finding N name of a file that does not exist F name of a file; the
- * 	first number is 1 if its owner may execute it, and it is in a tree B 64 KiB of the file that
- * 	are not all zeros; the first number is their offset E the end of the file; the first number
- * 	is its size D name of a directory, U: its end; L: name of a symbolic link, T: its target S
- * 	name of a file of another type; the numbers are its type and its device
+ *	K  kind of the run or finding
+ *	N  name of a file that does not exist
+ *	F  name of a file; the first number is 1 if its owner may execute it, and it is in a tree
+ *	B  64 KiB of the file that are not all zeros; the first number is their offset
+ *	E  the end of the file; the first number is its size
+ *	D  name of a directory, U: its end; L: name of a symbolic link, T: its target
+ *	S  name of a file of another type; the numbers are its type and its device
  *
  * So a hole is equal to zeros; owners, times and modes do not count, as a copy has others.
  *
  * M1: a mark of one kind does not fit another kind.
  * M2: without a key nothing is marked, and no mark verified; a run goes on.
+ * M3: where directories are held (base/below.h), only what lies in them is verified: what was read
+ *     before, and is read later, is of the directory that was verified.
  */
 #ifndef TRUST_TRUST_H
 #define TRUST_TRUST_H
@@ -52,10 +56,10 @@ int trust_ready(struct err *err) must_check;
 /* Writes the mark of a directory; without a key, removes it. */
 int trust_mark(const char *dir, const struct trust_set *set, struct err *err) must_check;
 /*
- * Returns 0 if the mark is this user's, and fits, and no other user may write to the directory and
- * the files of the set, nor to the tree, if others can reach that. The group of a file counts as
- * other users, unless it is the user's own. Otherwise returns -EPERM, and `why` says of the
- * directory: "was not made by you on this machine".
+ * Returns 0 if the mark is this user's, and fits, and no other user may write to the directory,
+ * those from the run down to it, and the files of the set, nor to the tree, if others can reach
+ * that. The group of a file counts as other users, unless it is the user's own. Otherwise returns
+ * -EPERM, and `why` says of the directory: "was not made by you on this machine".
  */
 int trust_verify(const char *dir, const struct trust_set *set, struct err *why) must_check;
 

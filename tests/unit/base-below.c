@@ -447,6 +447,37 @@ static void test_newdir_faults(void)
 	shell("rm -r run");
 }
 
+/* What cannot be removed is named, and stays; all else goes, and nothing half of it is seen. */
+static void test_removal_faults(void)
+{
+	struct fault_loop loop = { .error = EIO };
+	struct err err = ERR_INIT;
+	int wrong = 0, failed = 0, left = 0;
+
+	while (fault_loop_next(&loop)) {
+		int armed = fault_countdown;
+
+		fault_countdown = 0;
+		shell("mkdir -p run/findings/1-0/d && touch run/findings/1-0/a "
+		      "run/findings/1-0/d/b");
+		fault_countdown = armed;
+		int rc = below_make_dir("run", "more", &err);
+		if (!rc)
+			rc = below_remove_whole("run", "findings/1-0", &err);
+		fault_pause();
+		failed += rc != 0;
+		left += system("test $(ls -A run/findings | wc -l) = 0") != 0;
+		wrong += rc && (rc != -EIO || !err.msg[0]);
+		wrong += !rc &&
+			 (below_exists("run", "findings/1-0") || !below_exists("run", "more"));
+		wrong += below_exists("run", "findings/1-0") &&
+			 !below_exists("run", "findings/1-0/d/b");
+		err_clear(&err);
+		shell("rm -r run");
+	}
+	ok(failed >= 6 && left >= 5 && !wrong, "removing a directory fails at %d places", failed);
+}
+
 static void test_newdir_kills(void)
 {
 	struct err err = ERR_INIT;
@@ -493,6 +524,7 @@ int main(void)
 	test_unreadable();
 	test_newdir();
 	test_newdir_faults();
+	test_removal_faults();
 	test_newdir_kills();
 	if (chdir("/") || rmdir(home))
 		ok(false, "nothing is left in %s", home);

@@ -486,17 +486,25 @@ static void test_keep(void)
 	all_done(&t, "one by one", 0, 1);
 }
 
+/* The points of the parent are meant. */
+static int work_well(void *ctx, struct pool_worker *w)
+{
+	fault_pause();
+	return work(ctx, w);
+}
+
 /* Whatever fails, it says so, or does all. */
 static void test_faults(void)
 {
 	struct fault_loop loop = { .error = EMFILE };
-	unsigned files = open_files(), failed = 0, rounds = 0;
+	unsigned files = open_files(), failed = 0, rounds = 0, deaf = 0, lost = 0;
 
 	while (fault_loop_next(&loop)) {
-		struct test t = { .units = 3, .then = POOL_SKIP };
+		struct test t = { .units = 3, .then = POOL_SKIP, .again = 3 };
 		struct err err = ERR_INIT;
 		struct pool_opts o = options(&t);
 
+		o.work = work_well;
 		t.shared = xcalloc(UNITS + 1, sizeof(*t.shared));
 		o.jobs = 1 + rounds % 2;
 		rounds++;
@@ -504,13 +512,57 @@ static void test_faults(void)
 		rc = rc ? rc : pool_run(t.pool, &err);
 		pool_free(t.pool);
 		failed += rc != 0;
+		deaf += t.ended && t.end.how == POOL_DEAF;
+		lost += !rc && t.lost;
 		if (rc ? rc != -EMFILE || !*err.msg : t.done[0] + t.done[1] + t.done[2] != 3)
 			ok(false, "round %u: %d %s", rounds, rc, err.msg);
 		free((void *)(uintptr_t)t.shared);
 	}
-	ok(rounds > 4 && failed > 2, "faults: %u of %u rounds fail", failed, rounds);
+	ok(rounds > 10 && failed > 0, "faults: %u of %u rounds fail", failed, rounds);
+	ok(deaf > 2 && !lost, "faults: %u calls on a socket fail, and no unit is lost", deaf);
 	is_u(open_files(), files, "faults: no descriptor is left");
 	ok(no_child(), "faults: and no process");
+}
+
+/* The worker whose n-th point fails; the last of `shared` says that it came to its end first. */
+static int work_badly(void *ctx, struct pool_worker *w)
+{
+	struct test *t = ctx;
+
+	if (!first_time(t))
+		return work_well(ctx, w);
+	fault_arm((int)t->step, EIO);
+	int status = work(ctx, w);
+	t->shared[1 + UNITS] = !fault_disarm(NULL);
+	return status;
+}
+
+static void test_worker_faults(void)
+{
+	unsigned files = open_files(), n = 0, wrong = 0, seen = 0;
+	bool end = false;
+
+	while (!end && n < 100) {
+		struct test t = { .units = 3, .then = POOL_SKIP, .again = 3, .step = ++n };
+		struct err err = ERR_INIT;
+		struct pool_opts o = options(&t);
+
+		o.jobs = 1;
+		o.work = work_badly;
+		t.shared = pool_share((UNITS + 2) * sizeof(*t.shared), &err);
+		int rc = pool_new(&o, &t.pool, &err);
+		rc = rc ? rc : pool_run(t.pool, &err);
+		pool_free(t.pool);
+		wrong += rc || t.lost || t.wrong_bytes || t.done[0] + t.done[1] + t.done[2] != 3;
+		seen += t.ended > 0;
+		end = t.shared[1 + UNITS];
+		pool_unshare((void *)(uintptr_t)t.shared, (UNITS + 2) * sizeof(*t.shared));
+	}
+	ok(end && n > 6 && !wrong, "faults of a worker: at %u points, another does its units",
+	   n - 1);
+	ok(seen > 2, "faults of a worker: %u of them are told", seen);
+	is_u(open_files(), files, "faults of a worker: no descriptor is left");
+	ok(no_child(), "faults of a worker: and no process");
 }
 
 /* The parent is killed: so are workers, and what they do. */
@@ -562,6 +614,7 @@ int main(void)
 	test_stop();
 	test_keep();
 	test_faults();
+	test_worker_faults();
 	test_orphans();
 	return done_testing();
 }

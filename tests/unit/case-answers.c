@@ -141,6 +141,46 @@ static void test_damaged(void)
 	ok(answers_open(dir, &none, &err) < 0 && !none, "is not followed: %s", err.msg);
 }
 
+/* A4 */
+static void test_shared(void)
+{
+	static const char *const precious[] = { "not answers at all\n", NULL };
+	auto_free char *other = xasprintf("%s/other", dir);
+	struct stat was, is;
+	struct err err = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(precious); i++) {
+		unlink(file);
+		unlink(other);
+		if (precious[i]) {
+			ok(!io_write_file(dir, CASE_ANSWERS, precious[i], strlen(precious[i]), 0,
+					  &err),
+			   "a file that is something else");
+		} else {
+			struct answers *a = again();
+
+			add(a, 1);
+			answers_close(a);
+		}
+		ok(!link(file, other) && !stat(other, &was), "has another name");
+		struct answers *a = again();
+		ok(has(a, 1) == !precious[i], "what it knows is known");
+		add(a, 2);
+		answers_close(a);
+		ok(!stat(other, &is) && is.st_size == was.st_size && is.st_nlink == 1 &&
+			   is.st_mtime == was.st_mtime,
+		   "which has the same as before");
+		is_all(precious[i] ? "2" : "1 2", "what is added is in a file of its own");
+	}
+	unlink(other);
+	if (geteuid())
+		return;
+	ok(!chown(file, 65534, 65534) && !stat(file, &was), "a file of another user's");
+	answers_close(again());
+	ok(!stat(file, &is) && is.st_uid == 0 && is.st_ino != was.st_ino, "is replaced");
+	is_all("1 2", "and nothing is lost");
+}
+
 /* A3; and what another user's key sealed. */
 static void test_others(void)
 {
@@ -189,6 +229,7 @@ int main(void)
 	test_processes();
 	test_others();
 	test_damaged();
+	test_shared();
 	unlink(file);
 	auto_free char *state = xasprintf("rm -rf %s", dir);
 	ok(!system(state), "nothing is left");

@@ -35,6 +35,20 @@ static const struct trust_key of_plan[] = {
 	{ "memory", TRUST_HARMLESS },
 	{ "seed", TRUST_HARMLESS },
 	{ "crash", TRUST_HARMLESS },
+	{ "max-subset", TRUST_HARMLESS },
+	{ "budget", TRUST_HARMLESS },
+	{ "prune", TRUST_HARMLESS },
+	{ "lose-flush", TRUST_HARMLESS },
+	{ "model", TRUST_HARMLESS },
+	{ "eadr", TRUST_HARMLESS },
+	{ "granularity", TRUST_HARMLESS },
+	{ "split", TRUST_HARMLESS },
+	{ "media", TRUST_HARMLESS },
+	{ "media-max", TRUST_HARMLESS },
+	{ "fsck", TRUST_HARMLESS },
+	{ "dump", TRUST_COMMAND },
+	{ "check", TRUST_COMMAND },
+	{ "paranoid", TRUST_HARMLESS },
 	{ "crash-every", TRUST_HARMLESS },
 	{ "guarantee", TRUST_HARMLESS },
 	{ "jobs", TRUST_HARMLESS },
@@ -154,6 +168,16 @@ static const struct {
 	{ "memory", "1M", "64M" },
 	{ "seed", "9", "0" },
 	{ "crash", "last,reorder", "reorder" },
+	{ "max-subset", "3", "2" },
+	{ "budget", "40", "50" },
+	{ "prune", "none", "reads" },
+	{ "lose-flush", "1", "2" },
+	{ "model", "pm", "block" },
+	{ "granularity", "8", "64" },
+	{ "media", "poison", "stale" },
+	{ "media-max", "3", "16" },
+	{ "dump", "/d", "/e" },
+	{ "check", "/c", "/d" },
 	{ "crash-every", "5", "6" },
 	{ "guarantee", "posix", "linux" },
 	{ "jobs", "2", "1" },
@@ -178,9 +202,10 @@ static void test_again(void)
 	p.hash = xstrdup("0");
 	explore_plan_opts(&p, references, &o);
 	ok(o.search.order == SEARCH_WALK && o.search.depth == 20 && o.swarm_i == 2 &&
-		   o.swarm_n == 3 && o.vary && !o.share && o.jobs == 2 && o.crash_modes == 10 &&
-		   o.n_specs == 3 && streq(references[2].recorder, "bpf") &&
-		   o.sides.strategy == STRATEGY_REMOUNT && o.sides.target.size == 64 << 20,
+		   o.swarm_n == 3 && o.vary && !o.share && o.jobs == 2 && o.crash.modes == 10 &&
+		   o.crash.budget == 40 && o.crash.vary_all && o.n_specs == 3 &&
+		   streq(references[2].recorder, "bpf") && o.sides.strategy == STRATEGY_REMOUNT &&
+		   o.sides.target.size == 64 << 20,
 	   "what is searched, and how");
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		explore_plan_init(&given);
@@ -243,7 +268,7 @@ static void test_hostile(void)
 		{ "jobs 1000\n", "jobs is from 1 to" },
 		{ "alphabet 1M\n", "alphabet is from 1 to" },
 		{ "order sideways\n", "order is one of" },
-		{ "crash torn\n", "crash is one of" },
+		{ "crash tear\n", "crash is one of" },
 		{ "swarm 4/3\n", "--swarm is I/N" },
 		{ "guarantee none\n", "none" },
 		{ "reference a\nreference b\nreference c\nreference d\n", "at most 4 references" },

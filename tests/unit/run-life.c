@@ -98,8 +98,8 @@ static void test_budget(void)
 			rc = plan_set(&p, "budget", cases[i].given, &err);
 		if (!rc)
 			rc = plan_complete(&p, &err);
-		ok(!rc && p.budget == cases[i].want, "--budget %s is %llu",
-		   cases[i].given ? cases[i].given : "left out", llu(p.budget));
+		ok(!rc && p.crash.budget == cases[i].want, "--budget %s is %llu",
+		   cases[i].given ? cases[i].given : "left out", llu(p.crash.budget));
 		plan_release(&p);
 	}
 }
