@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_attr.c - attributes. ROOT has them, but for the size and times of a file with data in
- * memory, which are the node's, and links that only the stash has.
+ * forget_attr.c - attributes. ROOT has all of them, except the size and times of a file with data
+ * in memory, which the node has, and the count of links that only the stash has.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +16,9 @@
 enum { BLOCK = 512 };
 
 /*
- * All changes come through us, and the kernel is told of losses: it may keep what it knows. But
- * writing takes set-id bits away, and then the kernel would not ask.
+ * Returns how long the kernel may keep attributes: for ever, as all changes come through this
+ * server, which tells the kernel of losses. But writes take set-id bits away, which the kernel
+ * would not notice.
  */
 double forget_attr_keep_s(const struct stat *st)
 {
@@ -31,7 +32,7 @@ static bool is_later(struct timespec a, struct timespec b)
 	return a.tv_sec > b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
 }
 
-/* The link counts of ROOT and of the stash are of one moment only if no change was under way. */
+/* Counts the links outside of the stash, again if the stash changed meanwhile. */
 int forget_attr_links(struct node *n, int fd, nlink_t *links)
 {
 	for (;;) {
@@ -73,8 +74,7 @@ void forget_attr_overlay(struct forget *f, struct node *n, struct stat *st)
 
 		st->st_size = (off_t)pagefile_size(n->pf);
 		/*
-		 * The space that will be allocated is not known; this is the data still to be
-		 * written.
+		 * The space to be allocated is unknown; this counts the data still to be written.
 		 */
 		if (more)
 			st->st_blocks =
@@ -88,7 +88,7 @@ void forget_attr_overlay(struct forget *f, struct node *n, struct stat *st)
 	}
 }
 
-/* The attributes that an application sees. */
+/* Gives the attributes that an application sees. */
 static int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st)
 {
 	if (fstatat(fd, "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
@@ -134,13 +134,13 @@ static int ask_root(struct forget *f, struct node *n, int mask)
 int forget_attr_allowed(struct forget *f, struct node *n, int mask)
 {
 	if (f->opts.allow_other || (!geteuid() && !(mask & X_OK)))
-		return 0; /* the kernel has looked, or nothing is forbidden */
+		return 0; /* the kernel has checked, or everything is allowed */
 	return ask_root(f, n, mask);
 }
 
 /*
- * access(2) and chdir(2), where the kernel does not look itself. These checks are no operations: no
- * fault.
+ * Handles access(2) and chdir(2), if the kernel does not check by itself. These checks are no
+ * operations: faults do not see them.
  */
 void forget_on_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
@@ -171,7 +171,7 @@ static enum posix_op setattr_op(int to_set)
 {
 	if (to_set & FUSE_SET_ATTR_SIZE)
 		return POSIX_TRUNCATE;
-	/* A change of owner may bring a mode without set-id bits. */
+	/* A change of owner may come with a mode without set-id bits. */
 	if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
 		return POSIX_CHOWN;
 	if (to_set & FUSE_SET_ATTR_MODE)
@@ -191,7 +191,7 @@ static int set_in_root(int fd, const struct stat *st, int to_set)
 	struct fd_path path = fd_path(fd);
 	int rc = 0;
 
-	/* The owner first: changing it takes set-id bits away. */
+	/* The owner comes first: its change takes set-id bits away. */
 	if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
 		rc = result(fchownat(fd, "", to_set & FUSE_SET_ATTR_UID ? st->st_uid : (uid_t)-1,
 				     to_set & FUSE_SET_ATTR_GID ? st->st_gid : (gid_t)-1,
@@ -211,7 +211,7 @@ static int set_in_root(int fd, const struct stat *st, int to_set)
 	return rc;
 }
 
-/* Live times follow what was set. */
+/* Copies times that were set to the live times. */
 static void follow_times(struct node *n, int fd, int to_set)
 {
 	struct stat st;
@@ -241,7 +241,7 @@ static int set_waiting(struct call *c, struct node *n, int fd, const struct stat
 	if (rc)
 		return rc;
 	rc = set_in_root(fd, st, to_set);
-	/* If a part of it was done, that part waits as well. */
+	/* A change that was done in part waits as well. */
 	forget_log_add(f, &u, (struct node *[4]){ NULL, NULL, n, NULL }, c->ev.number);
 	return rc;
 }
@@ -269,7 +269,7 @@ unsigned forget_attr_setid(int fd, const struct stat *st)
 }
 
 struct xattr_change {
-	const char *name, *value; /* NULL: it is removed */
+	const char *name, *value; /* NULL: the attribute is removed */
 	size_t len;
 	int flags;
 };
@@ -365,7 +365,7 @@ void forget_on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
 	if (!rc)
 		rc = set_all(&c, n, st, to_set, fi, &now);
 	if (!rc && what.op == POSIX_CHOWN)
-		c.ev.arg = now.st_mode; /* which may have lost set-id bits */
+		c.ev.arg = now.st_mode; /* the mode may have lost set-id bits */
 	rc = call_end(&c, rc);
 	if (rc)
 		fuse_reply_err(req, (int)-rc);
@@ -376,7 +376,7 @@ void forget_on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
 
 /* ---- extended attributes ---- */
 
-/* The value of NAME; with NULL, the list of all names. */
+/* Replies with the value of NAME or, if NAME is NULL, the list of all names. */
 static void get_and_reply(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
 	struct node *n = node_of(forget_of(req), ino);
@@ -466,7 +466,8 @@ static int change_xattr(struct call *c, struct node *n, int fd, const struct xat
 
 /*
  * An access control list changes the mode. A kernel that does not obey lists does not know that,
- * and is told before the answer: for attributes alone it takes no lock that who waits for us holds.
+ * and is told before the answer: to forget attributes alone, the kernel takes no lock that the
+ * waiting caller holds.
  */
 static void tell_mode(struct forget *f, struct node *n, const char *name)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_call.c - the frame of every request: asks the faults, does what they say before and after,
- * and records the operation.
+ * forget_call.c - the frame of every request: asks the faults, executes their actions before and
+ * after, and records the operation.
  *
- * K1: an operation that a crash came before did nothing; one that a crash came after is not
- *     answered with success, as the program that asked would not have seen it.
- * K2: while a trace is written, operations that change or persist something go one after the
- *     other, so that the order in the trace is the order in which they took effect.
+ * K1: an operation with a crash before it did nothing; one with a crash after it is not answered
+ *     with success, as the program would not have seen the answer.
+ * K2: while a trace is written, operations that change or persist something run one after the
+ *     other, so that their order in the trace is the order of their effects.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -80,7 +80,7 @@ static void describe(struct call *c, const struct call_what *w)
 	if (w->node2)
 		c->ev.dir2 = w->node2->ino;
 	c->from = path_of(c->f, w->node, w->name);
-	if (w->op == POSIX_SYMLINK) { /* from what it holds, to its name */
+	if (w->op == POSIX_SYMLINK) { /* from the target to the name */
 		c->to = c->from;
 		c->from = xstrdup(w->payload);
 	} else if (w->node2)
@@ -92,7 +92,7 @@ static int find_fault(void *ctx, const struct fault *fault)
 	return fault->id == *(const uint64_t *)ctx;
 }
 
-/* A fault that is cancelled lets go of the requests that wait for it. */
+/* Waits, but not longer than the fault exists: a cancelled fault releases its requests. */
 static void wait_ms(struct forget *f, uint64_t ms, uint64_t fault)
 {
 	struct timespec until;
@@ -117,7 +117,7 @@ static const char *when(char *buf, size_t size, const struct call *c, const char
 	return buf;
 }
 
-/* Gives what to answer instead of doing the operation, or 0. */
+/* Returns the answer that replaces the operation, or 0. */
 static int ask_faults(struct call *c, const struct call_what *w)
 {
 	struct forget *f = c->f;
@@ -152,7 +152,7 @@ static int sync_by_fault(struct call *c, bool after)
 	return forget_sync_pages(c->f, c->node, c->act.sync);
 }
 
-/* torn-seq: the first write of a run turned out to be one that survives. */
+/* torn-seq: the first write of a run survives, as only a later write has shown. */
 static int first_of_run(struct call *c)
 {
 	auto_free char *data = xmalloc(c->act.first_len);
@@ -187,7 +187,7 @@ int call_begin_what(struct call *c, fuse_req_t req, const struct call_what *w)
 		c->watched = true;
 		c->start_ns = util_now_ns();
 		rc = ask_faults(c, w);
-		/* A sync that fails has something to do all the same. */
+		/* A sync that fails still has effects. */
 		if (rc == -ENOTCONN && c->act.crash_before)
 			return rc;
 		if (rc && !posix_op_persists(w->op))
@@ -248,9 +248,9 @@ int64_t call_end(struct call *c, int64_t rc)
 		pthread_rwlock_unlock(&f->gate);
 	c->inside = false;
 	if (c->act.crash_after && c->act.lose && c->act.lose->returns)
-		return rc; /* then comes call_done() */
+		return rc; /* call_done() cuts the power */
 	if (c->act.tear)
-		return -ENOTCONN; /* and the power cut */
+		return -ENOTCONN; /* the caller cuts the power: forget_tear() */
 	if (c->act.crash_after || c->act.clear_after) {
 		forget_lose(f, c->act.lose, c->act.crash_after ? LOSE_AND_END : LOSE_GO_ON,
 			    when(why, sizeof(why), c, "after"), &c->told);
@@ -261,8 +261,8 @@ int64_t call_end(struct call *c, int64_t rc)
 }
 
 /*
- * While the kernel waits for an answer it holds locks, of directories or of the file, that it would
- * need to forget something: it is told when it has its answer, whatever the operation.
+ * Tells the kernel what to forget, after the answer to any operation: before, the kernel holds
+ * locks, of directories or the file, that it would need.
  */
 void call_done(struct call *c)
 {

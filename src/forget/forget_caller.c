@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_caller.c - takes on the caller's umask, user and group for one call, and lays them down.
+ * forget_caller.c - takes the caller's umask, user and group for one call, and gives them up again.
  * Each thread has a umask and credentials of its own.
  */
 #include "forget/forget_impl.h"
@@ -16,7 +16,7 @@ static _Thread_local mode_t umask_now;
 static _Thread_local uid_t own_uid; /* never changes */
 static _Thread_local gid_t own_gid;
 
-/* Changing the user takes capabilities away; the kernel has asked for them already. */
+/* A change of user takes capabilities away; the kernel has checked the caller already. */
 static void keep_capabilities(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* forget_client.c - connects to the socket of a mount, sends a command and reads the answer. */
+/* forget_client.c - connects to the socket of a mount, sends a command, and reads the answer. */
 #include "forget/forget_client.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 enum { HEAD_MAX = 32, CHUNK = 64 << 10, FAREWELL_S = 10 };
 
-/* A file by its directory, so that no path is too long for an address. */
+/* Connects to a socket given by its directory, so that no path is too long for an address. */
 static int connect_in(int dir, const char *name)
 {
 	auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -27,7 +27,7 @@ static int connect_in(int dir, const char *name)
 	return steal_fd(&fd);
 }
 
-/* The user id and process of the listener. */
+/* Gets the user id and the process of the listener. */
 static int ask_peer(int fd, struct ucred *who)
 {
 	socklen_t len = sizeof(*who);
@@ -131,7 +131,7 @@ static int send_command(int fd, char *const *words, size_t n, bool json)
 	return 0;
 }
 
-/* "ok 12\n" or "error 40\n", a byte at a time: the bytes behind it are the answer. */
+/* Reads "ok 12\n" or "error 40\n" byte by byte: the answer follows. */
 static int read_head(int fd, bool *done, size_t *len)
 {
 	char head[HEAD_MAX], word[8];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* forget_client.h - the other end of forget_control.h's socket. */
+/* forget_client.h - a client for the socket of forget_control.h. */
 #ifndef FORGET_FORGET_CLIENT_H
 #define FORGET_FORGET_CLIENT_H
 
@@ -20,14 +20,14 @@ int forget_client_open(const struct forget_place *p, const char *path, struct fo
 		       struct err *err) must_check;
 void forget_client_close(struct forget_client *c);
 /*
- * The server's last words, if it ended badly; false: nothing. To be called when the server has
- * ended.
+ * Gives the server's last words, if the mount ended badly; false if there are none. Called when the
+ * server has ended.
  */
 bool forget_client_farewell(const struct forget_client *c, struct strbuf *why);
 
 /*
- * Sends a command and waits for the answer, `timeout_s` seconds at most (0: for ever). `done` says
- * whether the command was done; `answer` is what it said, or why it was not.
+ * Sends a command and waits for the answer, at most `timeout_s` seconds (0: for ever). `done`: the
+ * command was done; `answer` is its output, or the reason why it was not done.
  */
 int forget_client_call(const struct forget_client *c, char *const *words, size_t n, bool json,
 		       unsigned timeout_s, struct strbuf *answer, bool *done, struct err *err)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_control.c - the socket.
+ * forget_control.c - the socket for commands.
  *
- * One thread accepts, and each connection has a thread: a command may take its time (a snapshot of
- * much data), and meanwhile others want to know how it goes. The thread that accepts also watches
- * the directory of the usual socket, and makes the socket again if a tidying program removes it.
+ * One thread accepts, and each connection has a thread: a command may take long (a snapshot of much
+ * data), and meanwhile other clients want answers. The thread that accepts also watches the
+ * directory of the usual socket, and makes the socket again if another program removes it.
  */
 #include "forget/forget_control.h"
 
@@ -29,8 +29,8 @@
 enum {
 	CLIENTS_MAX = 256,
 	CHUNK = 64 << 10,
-	LINE_MAX_BYTES = 256 << 20, /* beyond this it is no command, but an accident */
-	SEND_TIMEOUT_S = 30,	    /* to a client that does not read */
+	LINE_MAX_BYTES = 256 << 20, /* a longer line is no command, but an accident */
+	SEND_TIMEOUT_S = 30,	    /* for a client that does not read */
 	STOP_MS = 2000,
 	LOGGED_MAX = 4000,
 	BACKLOG = 64,
@@ -41,10 +41,10 @@ struct client {
 	struct forget_control *control;
 	int fd;
 	pthread_t thread;
-	bool done; /* under the lock; then it is joined and freed */
+	bool done; /* under the lock; then the thread is joined */
 };
 
-/* A bound socket, in a directory that stays the same whatever happens to its name. */
+/* A bound socket, in a directory that is the same even if its name changes. */
 struct listener {
 	int fd;
 	int dir; /* O_PATH */
@@ -57,12 +57,12 @@ struct forget_control {
 	struct forget_control_opts o;
 	struct listener usual, extra;
 	int wake, watch;
-	bool running; /* the thread */
+	bool running; /* the thread runs */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	struct vec_of(struct client *) clients;
 	struct forget_fifo *fifo;
-	const char *farewell; /* set before clients are shut; NULL: it ended well */
+	const char *farewell; /* set before clients are shut; NULL: the mount ended well */
 };
 
 void forget_control_logf(const struct forget_control_opts *o, const char *fmt, ...)
@@ -88,7 +88,7 @@ static void listener_close(struct listener *l)
 {
 	struct stat st;
 
-	/* A socket that is another server's by now is not ours to remove. */
+	/* If the socket is now another server's, it stays. */
 	if (l->fd >= 0 && fstatat(l->dir, l->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    st.st_dev == l->dev && st.st_ino == l->ino)
 		unlinkat(l->dir, l->name, 0);
@@ -99,7 +99,7 @@ static void listener_close(struct listener *l)
 	*l = (struct listener)LISTENER_INIT;
 }
 
-/* The address of DIR/NAME, however long the path of the directory is. */
+/* Makes the address of DIR/NAME, which is short even if the directory's path is long. */
 static int address(int dir, const char *name, struct sockaddr_un *sa)
 {
 	int n = snprintf(sa->sun_path, sizeof(sa->sun_path), "/proc/self/fd/%d/%s", dir, name);
@@ -108,7 +108,7 @@ static int address(int dir, const char *name, struct sockaddr_un *sa)
 	return n < 0 || (size_t)n >= sizeof(sa->sun_path) ? -ENAMETOOLONG : 0;
 }
 
-/* Removes a socket that has no listener; 0 if the name is free now. */
+/* Removes a socket without a listener; returns 0 if the name is free now. */
 static int clear_stale(const struct listener *l, const struct sockaddr_un *sa, struct err *err)
 {
 	struct stat st;
@@ -129,14 +129,14 @@ static int clear_stale(const struct listener *l, const struct sockaddr_un *sa, s
 	return 0;
 }
 
-/* Binds `name`, which is free, in l->dir. */
+/* Binds the free name `name` in l->dir. */
 static int bind_name(struct listener *l, const char *name, const struct sockaddr_un *sa,
 		     struct err *err)
 {
 	auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct stat st;
 
-	/* The mode of an unbound socket is the mode of the file that bind() makes. */
+	/* The mode of the unbound socket becomes that of the file that bind() makes. */
 	if (fd < 0 || fchmod(fd, 0600) < 0 ||
 	    bind(fd, (const struct sockaddr *)sa, sizeof(*sa)) < 0 ||
 	    fstatat(l->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || listen(fd, BACKLOG) < 0)
@@ -163,8 +163,8 @@ static int bind_there(struct listener *l, struct err *err)
 
 /*
  * Binds l->name in l->dir, even if another server listens there. The usual name is the number of
- * our mount's device, which no other mount has: a server that still has this socket has lost its
- * mount, and is about to end. There is a socket under the name all the time.
+ * this mount's device, which no other mount has: a server that still has this socket has lost its
+ * mount, and is about to end. The name always has a socket.
  */
 static int bind_ours(struct listener *l, struct err *err)
 {
@@ -174,7 +174,7 @@ static int bind_ours(struct listener *l, struct err *err)
 
 	if (rc)
 		return err_set(err, rc, "the name of the socket %s is too long", new_name);
-	unlinkat(l->dir, new_name, 0); /* left by a killed process that had our number */
+	unlinkat(l->dir, new_name, 0); /* left by a killed process with the same number */
 	rc = bind_name(l, new_name, &sa, err);
 	if (!rc && renameat(l->dir, new_name, l->dir, l->name)) {
 		rc = err_set(err, -errno, "cannot make the socket %s/%s: %m", l->dir_path, l->name);
@@ -202,7 +202,7 @@ static int open_usual(struct listener *l, const struct forget_place *place, stru
 
 	forget_place_name(place, name);
 	l->name = xstrdup(name);
-	/* Another server that ends removes the directory if it is empty: then again. */
+	/* Another server that ends removes the empty directory: then try again. */
 	for (int tries = 0; tries < 5; tries++) {
 		err_clear(&last);
 		l->dir = forget_place_dir_make(&l->dir_path, &last);
@@ -216,7 +216,7 @@ static int open_usual(struct listener *l, const struct forget_place *place, stru
 
 /* ---- one connection ---- */
 
-/* Only this user and root (S1). */
+/* Lets only this user and root send commands (S1). */
 static bool may_speak(int fd, struct ucred *who)
 {
 	socklen_t len = sizeof(*who);
@@ -264,14 +264,14 @@ static int answer_error(int fd, bool json, const char *why)
 	return answer(fd, false, &text);
 }
 
-/* Both forms end with a line end, so that any reader can print them as they are. */
+/* Ends an answer with a newline, in both forms, so that any reader can print it. */
 static void end_line(struct strbuf *text)
 {
 	if (text->len && text->buf[text->len - 1] != '\n')
 		strbuf_addch(text, '\n');
 }
 
-/* Whether a command changes anything: then the log has it. */
+/* True if a command changes anything: such commands are logged. */
 static bool does_something(enum command_kind kind)
 {
 	switch (kind) {
@@ -340,7 +340,7 @@ static int do_line(struct forget_control *c, int fd, const char *line, size_t le
 	return rc ? answer_error(fd, json, err.msg) : answer(fd, true, &said);
 }
 
-/* Does the lines that are whole, and keeps the rest. */
+/* Executes the complete lines, and keeps the rest. */
 static int do_lines(struct forget_control *c, int fd, struct strbuf *in, size_t *looked)
 {
 	size_t begin = 0;
@@ -374,9 +374,7 @@ static void converse(struct forget_control *c, int fd)
 		if (n == 0) {
 			if (c->farewell)
 				answer_error(fd, false, c->farewell);
-			/*
-			 * A line that was cut off may have meant another command.
-			 */
+			/* An incomplete line may have been meant as another command. */
 			else if (in.len)
 				answer_error(fd, false,
 					     "the last line has no end; nothing is done");
@@ -406,7 +404,8 @@ static void *client_thread(void *arg)
 		answer_error(me->fd, false, "only the user who mounted it, and root, may do this");
 	}
 	/*
-	 * The client sees the end now; the number is freed when no other client can have it.
+	 * The client sees the end now; the descriptor is closed when no other client can have its
+	 * number.
 	 */
 	shutdown(me->fd, SHUT_RDWR);
 	auto_lock(&c->lock);
@@ -475,19 +474,19 @@ static void accept_all(struct forget_control *c, const struct listener *l)
 	join_done(c);
 	while ((fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0)
 		take_client(c, fd);
-	/* Out of descriptors, the connection stays in the queue: do not spin on it. */
+	/* Without free descriptors the connection stays in the queue: wait a little. */
 	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
 		util_sleep_ms(100);
 }
 
-/* The usual socket was tidied up: makes it again, in its directory or a new one. */
+/* Makes the usual socket again, in its directory or a new one, if another program removed it. */
 static void restore_usual(struct forget_control *c)
 {
 	struct listener again = LISTENER_INIT;
 	struct err err = ERR_INIT;
 	struct stat st;
 
-	/* Our socket, or that of a later mount, which got our number when we were unmounted. */
+	/* Ours, or that of a later mount, which got our number when we were unmounted. */
 	if (!fstatat(c->usual.dir, c->usual.name, &st, AT_SYMLINK_NOFOLLOW))
 		return;
 	if (open_usual(&again, c->o.place, &err)) {
@@ -608,7 +607,7 @@ static bool all_done(struct forget_control *c)
 	return done;
 }
 
-/* Requests at work are answered, if the client reads the answer now; nothing more is read. */
+/* Answers current requests, if the client reads the answer at once; reads nothing more. */
 static void stop_clients(struct forget_control *c)
 {
 	shut_clients(c, SHUT_RD);
@@ -643,7 +642,7 @@ void forget_control_stop(struct forget_control *c)
 		auto_free char *dir = steal(c->usual.dir_path);
 
 		listener_close(&c->usual);
-		rmdir(dir); /* the last one out; else it is not empty */
+		rmdir(dir); /* the last server removes it; otherwise it is not empty */
 	}
 	util_close(c->watch);
 	util_close(c->wake);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* forget_copy.c - a copy of a tree with everything in it: contents, owners, times, links. */
+/* forget_copy.c - copies a tree with all contents, owners, times and links. */
 #include "forget/forget_impl.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@
 enum { COPY_DEPTH = 2000, COPY_BUF = 1 << 20 };
 
 struct copying {
-	struct recover_places *places; /* where in the copy an inode of the original is */
+	struct recover_places *places; /* the place in the copy of each inode of the original */
 	struct undo_place *at;
-	const char *skip; /* in the top directory */
+	const char *skip; /* a name in the top directory */
 };
 
 static int copy_bytes(int in, int out, off_t size)
@@ -79,7 +79,7 @@ static int copy_attributes(int from_dir, const char *from, int to_dir, const cha
 		return -errno;
 	rc = result(fchownat(out, "", st->st_uid, st->st_gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
 	if (rc == -EPERM && geteuid())
-		rc = 0; /* a user who may not give files away has none of others */
+		rc = 0; /* a user who may not give files away has no file of another user */
 	if (!rc && !S_ISLNK(st->st_mode))
 		rc = result(chmod(out_path.text, st->st_mode & 07777));
 	if (!rc)
@@ -106,7 +106,7 @@ static int copy_file(int from, int to, const char *name, const struct stat *st)
 	return copy_bytes(in, out, st->st_size);
 }
 
-/* On its own, for its memory: a directory in a directory waits on the stack. */
+/* Copies a link. Not inlined: its memory would be on the stack once per directory level. */
 static __attribute__((noinline)) int copy_symlink(int from, int to, const char *name)
 {
 	char target[4097];
@@ -129,17 +129,17 @@ static int copy_entry(struct copying *c, int from, int to, uint64_t dir, const c
 	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW))
 		return -errno;
 	rc = !S_ISDIR(st.st_mode) && st.st_nlink > 1 ? copy_link(c, &st, to, name) : -ENOENT;
-	/* Links to it are found through it, each name when those before it were taken back. */
+	/* All names of the inode are places of it: undoing may remove some of these. */
 	if (!rc || rc == -ENOENT)
 		recover_places_add(c->places, st.st_ino, dir, name);
 	if (rc != -ENOENT)
-		return rc; /* the inode was there under another name */
+		return rc; /* the inode exists under another name */
 	if (S_ISREG(st.st_mode)) {
 		rc = copy_file(from, to, name, &st);
 	} else if (S_ISLNK(st.st_mode)) {
 		rc = copy_symlink(from, to, name);
 	} else if (S_ISDIR(st.st_mode)) {
-		/* A copy without what lies too deep would be no copy. */
+		/* A copy without the deepest directories would be incomplete. */
 		rc = depth ? result(mkdirat(to, name, 0700)) : -ENAMETOOLONG;
 		if (!rc) {
 			auto_fd in =

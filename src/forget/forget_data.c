@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_data.c - requests about the data of a file: open and close, read and write, space.
+ * forget_data.c - requests about the data of a file: opens and closes it, reads and writes, manages
+ * its space.
  *
- * D2: a file without data in memory is read from ROOT's, by splicing.
+ * D2: a file without data in memory is read from its file in ROOT, by splicing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -79,8 +80,8 @@ bool forget_data_noflush(struct forget *f, const struct fuse_file_info *fi)
 }
 
 /*
- * close(2) waits for this, and not for the file's release: so the rule holds for whatever the
- * application does next.
+ * Applies the profile's rule about truncated files. close(2) waits for this, but not for the file's
+ * release: so the rule holds before the application goes on.
  */
 static void flush_truncated(struct forget *f, struct node *n, uint64_t number)
 {
@@ -91,7 +92,7 @@ static void flush_truncated(struct forget *f, struct node *n, uint64_t number)
 		n->flush = true;
 		forget_data_mark_sized(f, n, number);
 	}
-	n->was_truncated = false; /* as ext4 does; the flag is lost with the node */
+	n->was_truncated = false; /* as in ext4; the flag is lost with the node */
 }
 
 void forget_on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -128,7 +129,7 @@ static void make_key(void)
 	pthread_key_create(&answer_key, free);
 }
 
-/* Memory of this thread, for one answer; freed with the thread. */
+/* Returns memory of this thread for one answer; freed with the thread. */
 static char *answer_memory(size_t size)
 {
 	static _Thread_local char *buf;
@@ -144,7 +145,7 @@ static char *answer_memory(size_t size)
 	return buf;
 }
 
-enum { SPLICE_MIN = 64 * 1024 }; /* below, copying is faster */
+enum { SPLICE_MIN = 64 * 1024 }; /* for less, copying is faster */
 
 static void end_use(struct forget *f, struct node *n)
 {
@@ -193,7 +194,7 @@ void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		direct = false;
 		end_use(f, n);
 	} else if (!rc && direct) {
-		node_ref(f, n); /* once the request is answered, the node may be free to go */
+		node_ref(f, n); /* after the answer the kernel may forget the node */
 		spliced = true;
 	}
 	rc = call_end(&c, rc);
@@ -211,8 +212,8 @@ void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 }
 
 /*
- * Where the file ends, for one that is opened to append: after a loss the kernel does not know the
- * end until it asks again. Then it has the bytes at a wrong place in its memory, and is told.
+ * Returns the end of a file that is opened to append: after a loss the kernel does not know the end
+ * until it asks again. The kernel then has the bytes at a wrong place in its cache, and is told.
  */
 static uint64_t append_at(struct call *c, struct node *n, uint64_t off)
 {
@@ -270,7 +271,7 @@ void forget_on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	int64_t rc;
 
 	if (fi->writepage && atomic_load(&n->dropping)) {
-		/* Stores to a mapped file that a loss came after. */
+		/* The write has stores to a mapped file from before a loss. */
 		fuse_reply_write(req, size);
 		return;
 	}
@@ -295,7 +296,7 @@ void forget_on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 
 /* ---- space ---- */
 
-/* Moves what comes behind: done by ROOT's file system, after everything became durable. */
+/* Moves the data behind a range: ROOT's file system does it, after everything became durable. */
 static int shift(struct forget *f, struct node *n, int mode, off_t off, off_t len)
 {
 	int rc = forget_data_sync(f, n), fd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* forget_dir.c - looking names up, and reading directories; the stash is not shown. */
+/* forget_dir.c - looks names up, and reads directories; the stash is hidden. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 
 #include "forget/forget_impl.h"
 
-/* All changes come through us, and the kernel is told of losses: it may keep what it knows. */
+/* The kernel may keep entries: all changes come through this server, which reports losses. */
 static const double keep_s = 86400;
 
 bool forget_name_is_hidden(const struct forget *f, const struct node *parent, const char *name)
@@ -56,7 +56,7 @@ void forget_on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	rc = call_end(&c, rc);
 	if (call_is_late(&c))
 		e.entry_timeout = e.attr_timeout = 0;
-	if (rc == -ENOENT) { /* also worth knowing */
+	if (rc == -ENOENT) { /* the kernel keeps that, too */
 		e = (struct fuse_entry_param){ .entry_timeout = call_is_late(&c) ? 0 : keep_s };
 		fuse_reply_entry(req, &e);
 	} else if (rc) {
@@ -87,10 +87,10 @@ void forget_on_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 /* ---- reading directories ---- */
 
 struct dir_handle {
-	struct dir_handle *prev, *next; /* the open ones; table lock */
+	struct dir_handle *prev, *next; /* the open ones; under the table lock */
 	DIR *dir;
 	off_t offset;
-	struct dirent *entry; /* did not fit into the last answer */
+	struct dirent *entry; /* the entry that did not fit into the last answer */
 };
 
 static struct dir_handle *handle_of(const struct fuse_file_info *fi)
@@ -190,7 +190,7 @@ static bool is_dot(const char *name)
 	return streq(name, ".") || streq(name, "..");
 }
 
-/* Adds an entry; false: there is no room for it. */
+/* Adds an entry; false if there is no room. */
 static bool add_entry(struct filling *w, int dir, const struct dirent *e)
 {
 	size_t room = w->size - w->used, n;
@@ -205,7 +205,7 @@ static bool add_entry(struct filling *w, int dir, const struct dirent *e)
 	} else {
 		if (!is_dot(e->d_name)) {
 			if (forget_entry_lookup(w->f, w->n, dir, e->d_name, &p))
-				return true; /* the entry has gone meanwhile */
+				return true; /* the entry was removed meanwhile */
 			known = true;
 		}
 		n = fuse_add_direntry_plus(w->req, at, room, e->d_name, &p, e->d_off);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_durable.c - commands that make something durable. Their answers are true: a file that was
- * reported as durable is there after a power cut, with its name; else the answer says what is
- * missing.
+ * forget_durable.c - commands that make something durable. Their answers are true: a file reported
+ * as durable survives a power cut, with its name; otherwise the answer says what is missing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +13,7 @@
 #include "base/names_in.h"
 #include "forget/forget_impl.h"
 
-/* A file that is named must be there, and have the pages that are named. */
+/* Checks that a named file exists, and has the listed pages. */
 static int check_meant(struct forget *f, const struct fault *some, struct err *err)
 {
 	const struct fault_numbers *list = &some->page_list;
@@ -42,7 +41,7 @@ static int add_failed(void *ctx, const struct pagefile_risk *risk)
 	return 0;
 }
 
-/* Fails if a failed sync left data that is taken for clean: no sync will write it. */
+/* Fails if a failed sync left data that counts as clean: no sync will write that data. */
 static int check_failed(struct forget *f, const struct fault *some, struct err *err)
 {
 	auto_vec struct node_walk nodes = forget_data_dirty_nodes(f);
@@ -75,7 +74,7 @@ struct waiting_count {
 	size_t n;
 };
 
-/* Whether a durable file at `file` needs the name `path`: it is its own, or one above it. */
+/* True if a durable file at `file` needs the name `path`: its own, or one above it. */
 static bool is_needed(const struct path_match *file, const char *path)
 {
 	size_t len = strlen(path);
@@ -94,7 +93,7 @@ static int count_waiting(void *ctx, const struct pending_op *op)
 	return 0;
 }
 
-/* How many changes of names and attributes a power cut could still take from what is meant. */
+/* Counts changes of names and attributes that a power cut could still take from `file`. */
 static size_t waiting_of(struct forget *f, const struct path_match *file)
 {
 	struct waiting_count w = { .f = f, .file = file };
@@ -114,7 +113,7 @@ static struct node *node_at_path(struct forget *f, const char *path)
 	return fd >= 0 && !fstat(fd, &st) ? node_find(f, st.st_dev, st.st_ino) : NULL;
 }
 
-/* As fsync of the file, or of the directory. */
+/* Does the same as fsync of the file or directory. */
 static int sync_path(struct forget *f, const char *path)
 {
 	struct node *n = node_at_path(f, path);
@@ -128,7 +127,7 @@ static int sync_path(struct forget *f, const char *path)
 	return rc;
 }
 
-/* The file, and the directories above it as far as it needs them. */
+/* Syncs the file, and the directories above as far as the file needs them. */
 static int sync_with_names(struct forget *f, const struct path_match *file)
 {
 	auto_free char *path = xstrdup(file->text);
@@ -147,13 +146,13 @@ static int sync_with_names(struct forget *f, const struct path_match *file)
 	return rc;
 }
 
-/* ---- whether there is anything ---- */
+/* ---- searching ROOT ---- */
 
 enum { LOOK_MAX = 50000 };
 
 struct looking {
 	const struct path_match *m;
-	struct vec_of(char *) dirs; /* paths that are still to be read */
+	struct vec_of(char *) dirs; /* paths of directories to be read */
 	size_t seen;
 };
 
@@ -194,7 +193,7 @@ bool forget_root_has_match(struct forget *f, const struct path_match *m)
 
 		found = look_in(&l, f->root_fd, dir);
 	}
-	found = found || l.seen >= LOOK_MAX; /* too much to look at: take it as found */
+	found = found || l.seen >= LOOK_MAX; /* too many to search: count as found */
 	for (size_t i = 0; i < l.dirs.n; i++)
 		free(l.dirs.v[i]);
 	vec_release(&l.dirs);
@@ -238,7 +237,7 @@ int forget_durable_all(struct forget *f, struct strbuf *text, struct strbuf *jso
 
 static int some_inside(struct forget *f, const struct fault *some, size_t *waiting, struct err *err)
 {
-	/* sync-pages is about data, and so is a part of the pages. */
+	/* sync-pages concerns only data, and so does a part of the pages. */
 	bool whole = some->pages == FAULT_PAGES_ALL && !some->others;
 	int rc = check_root(f, err);
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_fds.c - descriptors: how many there may be, and that enough of them are left.
+ * forget_fds.c - descriptors: limits their number, and keeps enough of them free.
  *
- * A descriptor that stays is one that cannot be closed and opened again: of an inode without a
- * name, of a directory that is being read, and, for a user who is not root, of a file that is open
- * or has unsynced data. All others are there for speed; they give way, which means that they are
- * closed when descriptors run short.
+ * A descriptor that stays cannot be closed and opened again: of an inode without a name, of a
+ * directory that is being read, and, for a user who is not root, of a file that is open or has
+ * unsynced data. All others only save time; they give way, which means that they are closed when
+ * descriptors run short.
  *
  * B1: descriptors that stay leave as many free as a power cut needs. An operation that would need
  *     one of these fails with ENFILE before anything is done, so a power cut never runs out of
  *     descriptors. An inode that loses its last name in a power cut, and for which no descriptor is
  *     free, is abandoned (N4 of forget_node.c).
- * B2: the rest is shared by the descriptors that give way: nearly half of it for nodes, and nearly
- *     half for data.
+ * B2: the other descriptors are shared by those that give way: nearly half of them for nodes, and
+ *     nearly half for data.
  *
- * Other threads change the counts while one looks at them. Each adds at most one; `fd_other` is
- * large enough for that.
+ * Other threads change the counts while a thread reads them. Each thread adds at most one;
+ * `fd_other` is large enough for that.
  */
 #include <errno.h>
 #include <sys/resource.h>
@@ -26,13 +26,13 @@
 #include "forget/forget_impl.h"
 
 enum {
-	FIXED = 32,    /* the server's own: ROOT, journal, sockets, and so on */
-	THREAD = 3,    /* each thread's, for as long as it lives: a clone of the device, a pipe */
-	REQUEST = 4,   /* each request's, while it works */
-	GIVE_WAY = 32, /* descriptors that give way: so many are always left */
-	EACH_MIN = 8,  /* for each kind */
-	KEPT_MAX = 1 << 19, /* for each kind: more is no faster */
-	THREADS_MIN = 4,    /* one may have to wait for what another one does */
+	FIXED = 32,	    /* the server's own: ROOT, journal, sockets, and so on */
+	THREAD = 3,	    /* each thread's, while it lives: a clone of the device, a pipe */
+	REQUEST = 4,	    /* each request's, while it works */
+	GIVE_WAY = 32,	    /* so many are always left to descriptors that give way */
+	EACH_MIN = 8,	    /* for each kind */
+	KEPT_MAX = 1 << 19, /* for each kind: more would not be faster */
+	THREADS_MIN = 4,    /* a thread may have to wait for another one */
 	LIMIT_MIN = 64,
 	LIMIT_UNKNOWN = 1024,
 };
@@ -57,7 +57,7 @@ static void raise_to(struct rlimit *r, rlim_t limit)
 		*r = more;
 }
 
-/* As many as the kernel lets us have: root more than the hard limit. */
+/* Raises the limit as far as the kernel allows: for root, beyond the hard limit. */
 static size_t raise_limit(void)
 {
 	struct rlimit r;
@@ -91,7 +91,7 @@ static size_t left_of(size_t all, size_t used)
 	return all - min(all, used);
 }
 
-/* How many stay now. */
+/* Returns how many descriptors stay now. */
 static size_t staying(const struct forget *f)
 {
 	return atomic_load(&f->n_held) + atomic_load(&f->n_dirs) +
@@ -105,7 +105,7 @@ size_t forget_fds_each_max(const struct forget *f)
 	return min(max(rest / 16 * 7, (size_t)EACH_MIN), (size_t)KEPT_MAX);
 }
 
-/* Closes data that was opened when there was more room: unless used, it would stay open. */
+/* Closes data opened when there was more room: unless used, it would stay open. */
 static void give_way(struct forget *f)
 {
 	size_t all = staying(f) + atomic_load(&f->n_fds) + atomic_load(&f->n_data) + 1;

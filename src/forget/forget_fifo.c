@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_fifo.c - LazyFS's way to send commands: lines into a FIFO. Answers go to the log; that a
- * command is finished is written to a second FIFO.
+ * forget_fifo.c - LazyFS's way to send commands: lines in a FIFO. Answers go to the log; the end of
+ * a command is reported in a second FIFO.
  *
- * Harnesses wait for words in the log, so those words are the same as LazyFS's: "waiting for fault
+ * Test harnesses wait for words in the log, so these words are LazyFS's: "waiting for fault
  * commands", "cache is cleared", and a few more.
  *
- * The FIFO is open for reading alone, so that the end of what a writer wrote can be seen. The
- * second FIFO is open for both: text that was not read yet stays in it, and a reader sees no end,
- * as with LazyFS.
+ * The FIFO is open for reading only, so that the end of a writer's text can be seen. The second
+ * FIFO is open for both: text that is not read yet stays in it, and a reader sees no end, as with
+ * LazyFS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,9 +29,9 @@ enum { CHUNK = 64 << 10, LINE_MAX_BYTES = 256 << 20, LOCK_TRIES = 100, LOCK_MS =
 struct fifo {
 	const char *path;
 	int fd;
-	bool made;  /* by us: then it is removed */
+	bool made;  /* we made it, and remove it */
 	bool alone; /* only one server may read it */
-	int lock;   /* another descriptor, which has the lock; -1: none */
+	int lock;   /* another descriptor, with the lock; -1: none */
 	dev_t dev;
 	ino_t ino;
 };
@@ -42,14 +42,15 @@ struct forget_fifo {
 	int wake, watch;
 	bool running, missing;
 	pthread_t thread;
-	struct strbuf text; /* the part of a line that has no end yet */
+	struct strbuf text; /* an incomplete line */
 };
 
 /* ---- files ---- */
 
 /*
- * Two servers would take each other's commands. One that ends just now is waited for. The lock has
- * a descriptor of its own, because the other one is opened anew for each writer.
+ * Locks a FIFO: two servers would take each other's commands. A server that is just ending is
+ * waited for. The lock has a descriptor of its own, because the other one is opened anew for each
+ * writer.
  */
 static int lock_fifo(struct fifo *f, int fd, struct err *err)
 {
@@ -81,7 +82,7 @@ static int no_fifo(const char *path, struct err *err)
 		       path);
 }
 
-/* Reads and writes need no second party to be there. */
+/* Opens a FIFO; reads and writes then work without a process at the other end. */
 static int open_fifo(struct fifo *f, int flags, struct err *err)
 {
 	auto_fd fd = open(f->path, flags | O_NONBLOCK | O_CLOEXEC);
@@ -117,11 +118,11 @@ static int make_fifo(struct fifo *f, const char *path, int flags, struct err *er
 	struct stat st;
 	int rc;
 
-	/* Something else under the name is not opened: that could block, or do things. */
+	/* Something else with that name is not opened: that could block, or have effects. */
 	if (stat(path, &st) == 0 && !S_ISFIFO(st.st_mode))
 		return no_fifo(path, err);
 	f->path = path;
-	/* Another server that ended meanwhile may have removed it: then again. */
+	/* Another server that ended meanwhile may have removed the FIFO: then try again. */
 	do {
 		f->made = mkfifo(path, 0600) == 0;
 		if (!f->made && errno != EEXIST)
@@ -139,7 +140,7 @@ static void close_fifo(struct fifo *f)
 	util_close(steal_fd(&f->lock));
 }
 
-/* Once a writer has come and gone, poll() never waits again: begin anew, before letting go. */
+/* Opens the FIFO anew, before the old one is closed: poll() never waits after a writer has gone. */
 static void reopen(struct fifo *f)
 {
 	int fd = open(fd_path(f->fd).text, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -152,7 +153,7 @@ static void reopen(struct fifo *f)
 
 /* ---- commands ---- */
 
-/* The log's words before and after, as LazyFS's users know them. */
+/* The log's words before and after a command, as LazyFS's users know them. */
 static const struct {
 	const char *before, *after;
 } known_words[] = {
@@ -189,7 +190,7 @@ static void tell_finished(struct forget_fifo *f, const char *what)
 		forget_control_logf(&f->o, "fifo: cannot tell that '%s': %s", what, err.msg);
 		return;
 	}
-	/* A line is shorter than PIPE_BUF: it is written whole, or not at all. */
+	/* A line is shorter than PIPE_BUF: all of it is written, or nothing. */
 	if (write(f->completed.fd, line, strlen(line)) < 0)
 		forget_control_logf(&f->o, "fifo: '%s' is not told: no program reads %s", what,
 				    f->completed.path);
@@ -197,7 +198,7 @@ static void tell_finished(struct forget_fifo *f, const char *what)
 
 static int do_command(struct forget_fifo *f, const struct inject_command *c, struct err *err)
 {
-	/* The mount takes the fault: its name must be asked for before. */
+	/* The name is taken first, as the mount takes the fault. */
 	const char *fault = c->kind == COMMAND_FAULT && c->fault ? fault_type_name(c->fault->type)
 								 : NULL;
 	bool known = (size_t)c->kind < ARRAY_SIZE(known_words);
@@ -272,7 +273,7 @@ static void read_some(struct forget_fifo *f)
 			strbuf_clear(&f->text);
 		}
 	} else if (n == 0) {
-		/* Every writer is gone. */
+		/* All writers are gone. */
 		if (f->text.len)
 			do_line(f, f->text.buf, f->text.len);
 		strbuf_clear(&f->text);
@@ -280,7 +281,7 @@ static void read_some(struct forget_fifo *f)
 	}
 }
 
-/* The directory changed: is ours still there? */
+/* After a change of the directory: checks that the FIFO is still the same. */
 static void look_again(struct forget_fifo *f)
 {
 	struct err err = ERR_INIT;

@@ -2,8 +2,7 @@
 /*
  * forget_file.c - a file: its durable data in ROOT's file, and its newer data in memory.
  *
- * D1: ROOT's file changes only by a sync, by what a profile makes durable, or by a fault that says
- *     so.
+ * D1: ROOT's file changes only by a sync, by a rule of the profile, or by a fault that says so.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +15,9 @@
 /* ---- ROOT's file ---- */
 
 /*
- * A user who is not root may be able to write to a file of his and not read it: but we have to know
- * what a write leaves of a block. The owner lets himself read, for the moment that opening takes;
- * the kernel has checked every other reader.
+ * Opens a file that its owner may write to, but not read: to keep the rest of a block, the server
+ * must read. The owner gets the right to read for the moment of the opening; the kernel has checked
+ * every other reader.
  */
 static int open_unreadable(const char *path)
 {
@@ -29,7 +28,7 @@ static int open_unreadable(const char *path)
 	    chmod(path, (st.st_mode & 07777) | S_IRUSR))
 		return -1;
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	/* The old mode comes back, unless it was changed since. */
+	/* The old mode is set again, unless the mode was changed meanwhile. */
 	rc = stat(path, &now);
 	if (!rc && (now.st_mode & 07777) == ((st.st_mode & 07777) | S_IRUSR))
 		rc = chmod(path, st.st_mode & 07777);
@@ -38,7 +37,7 @@ static int open_unreadable(const char *path)
 	return fd;
 }
 
-/* Opens the file of a node again. A file that cannot be read may be written to all the same. */
+/* Opens a node's data. A file that cannot be read may still be open for writing. */
 static int open_data(struct forget *f, struct node *n, bool write, bool *reads)
 {
 	auto_pin at = node_pinned(f, n);
@@ -70,11 +69,11 @@ int forget_data_fd(struct forget *f, struct node *n, bool write)
 	fd = open_data(f, n, write || n->data_writes, &reads);
 	if (fd < 0)
 		return fd;
-	if (!write && !reads) { /* no more than we had */
+	if (!write && !reads) { /* no more rights than before */
 		close(fd);
 		return -EACCES;
 	}
-	if (n->data >= 0) { /* another thread may be reading from it: the number stays */
+	if (n->data >= 0) { /* another thread may be reading: the number stays */
 		int rc = dup3(fd, n->data, O_CLOEXEC) < 0 ? -errno : 0;
 
 		close(fd);
@@ -108,7 +107,7 @@ void forget_data_trim(struct forget *f, struct node *n)
 		close_data(f, n);
 }
 
-/* A node whose lock is taken is being used. */
+/* Closes data; a node whose lock is taken is in use. */
 static void close_if_idle(struct forget *f, struct node *n)
 {
 	if (!S_ISREG(n->type) || pthread_mutex_trylock(&n->lock))
@@ -127,15 +126,15 @@ void forget_data_close_idle(struct forget *f)
 }
 
 /*
- * The functions by which the page cache reads and writes ROOT's file. Their context knows the node;
- * the node's lock is held.
+ * The functions with which the page cache reads and writes ROOT's file. Their context has the node,
+ * whose lock is held.
  */
 struct file_ctx {
 	struct forget *f;
 	struct node *n;
 	/*
-	 * A range that has space. Asking ROOT's file system for the next hole can take as long as
-	 * the file is large: it looks at all that comes before that. No other process makes holes.
+	 * A range without holes. To find the next hole, ROOT's file system may have to look at all
+	 * of the file before it. No other process makes holes.
 	 */
 	uint64_t solid, solid_end;
 };
@@ -144,7 +143,7 @@ static void solid_add(struct file_ctx *x, uint64_t start, uint64_t end)
 {
 	if (start > x->solid_end || end < x->solid) {
 		if (end - start <= x->solid_end - x->solid)
-			return; /* keeps the larger one of two that are apart */
+			return; /* keeps the larger of two separate ranges */
 		x->solid = start;
 		x->solid_end = end;
 		return;
@@ -203,7 +202,7 @@ static int ops_writev(void *ctx, const struct iovec *v, int n, uint64_t offset)
 		return fd;
 	if (done < 0)
 		return -errno;
-	for (int i = 0; i < n; i++) { /* the rest after a short write */
+	for (int i = 0; i < n; i++) { /* goes on after a short write */
 		size_t len = v[i].iov_len, skip = min((size_t)done, len);
 
 		if (skip < len) {
@@ -288,7 +287,7 @@ int forget_data_file(struct forget *f, struct node *n)
 
 	if (n->pf)
 		return 0;
-	fd = forget_data_fd(f, n, true); /* while it can be had */
+	fd = forget_data_fd(f, n, true); /* while it is still possible */
 	if (fd < 0)
 		return fd;
 	auto_pin at = node_pinned(f, n);
@@ -312,7 +311,9 @@ int forget_data_file(struct forget *f, struct node *n)
 
 /* ---- sizes that wait for metadata ---- */
 
-/* Where metadata is durable in no order, nothing but a sync of the file itself asks for its size.
+/*
+ * Notes that a size changed. For profiles without an order of metadata, only a sync of the file
+ * itself makes its size durable.
  */
 void forget_data_mark_sized(struct forget *f, struct node *n, uint64_t number)
 {
@@ -344,7 +345,7 @@ void forget_data_unmark_sized(struct forget *f, struct node *n)
 	}
 }
 
-/* ---- what is in memory goes ---- */
+/* ---- losing data ---- */
 
 void forget_data_free(struct forget *f, struct node *n)
 {
@@ -375,7 +376,7 @@ struct node_walk forget_data_dirty_nodes(struct forget *f)
 {
 	struct node_walk w = { .f = f };
 
-	auto_lock(&f->table); /* no node is freed */
+	auto_lock(&f->table); /* so that no node is freed */
 	auto_lock(&f->dirty);
 	for (struct node *n = f->dirty_first; n; n = n->dirty_next)
 		if (!n->dead)
@@ -523,7 +524,7 @@ void forget_data_drop(struct forget *f, struct node *n)
 	n->times = n->was_truncated = false;
 }
 
-/* With the node lock: the kernel does not know it, and all its names are in the stash. */
+/* With the node lock: true if the kernel does not know it, and all its names are in the stash. */
 static bool is_removed(struct forget *f, struct node *n)
 {
 	nlink_t links;
@@ -542,9 +543,9 @@ static bool is_removed(struct forget *f, struct node *n)
 }
 
 /*
- * A power cut takes it away, and so does a sync. Else what is written and removed again would take
- * memory until then. If only a part of the metadata survives, it may come back empty, but with what
- * that part has: a size, or data that goes with it.
+ * Frees the data of a removed file, which a power cut and a sync would do, too: until then, files
+ * that are written and removed would take memory. If only a part of the metadata survives, the file
+ * may come back empty, but with the size or data that belongs to that part.
  */
 void forget_data_forget_removed(struct forget *f, struct node *n)
 {
@@ -566,7 +567,7 @@ void forget_data_idle(struct forget *f, struct node *n)
 {
 	if (n->opens)
 		return;
-	if (n->gone) /* no name leads to it, before a power cut or after it */
+	if (n->gone) /* no name leads to it, before or after a power cut */
 		forget_data_unmark_sized(f, n);
 	if (n->pf && pagefile_is_clean(n->pf) && !n->times)
 		forget_data_free(f, n);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * forget_log.c - operations on names and attributes that wait for a sync: the log in memory
- * (fs/pending), and beside it the journal, a file in the stash, for the case that we are killed.
+ * (fs/pending), and the journal, a file in the stash, in case the server is killed.
  *
  * J1: an operation is in the journal before it is done.
- * J2: an operation that became durable is out of the journal before anything in the stash that
- *     could undo it is removed. If it cannot be taken out, it does not become durable.
+ * J2: an operation that became durable is taken out of the journal before anything in the stash
+ *     that could undo it is removed. If that fails, the operation does not become durable.
  * J3: when nothing waits, the journal is empty.
  * J4: an operation that was undone is marked in the journal before anything else is undone: a
  *     process that is killed while undoing leaves at most one operation that may or may not be
@@ -33,8 +33,8 @@
 enum {
 	RECORD_HEAD = JOURNAL_HEAD,
 	JOURNAL_BIG = 4 << 20,
-	DURABLE_MAX = 65536, /* operations that one record names */
-	RESERVE = 4096, /* bytes: the space that an emptied journal gives back is enough for it */
+	DURABLE_MAX = 65536, /* operations in one record */
+	RESERVE = 4096,	     /* bytes, which fit into the space of an emptied journal */
 };
 
 /* ---- the journal ---- */
@@ -76,8 +76,8 @@ static bool is_full(int rc)
 }
 
 /*
- * A file that only takes space: when ROOT is full, the journal gets it. Else nothing could be
- * removed where nothing waits that could be made durable instead.
+ * Makes a file that only takes space, for the journal when ROOT is full. Otherwise nothing could be
+ * removed then, if no waiting operation could be made durable.
  */
 static void reserve_make(struct forget *f)
 {
@@ -139,7 +139,7 @@ struct rewriting {
 	struct forget *f;
 	int fd;
 	uint64_t size;
-	struct vec_of(uint64_t) at; /* the records' places, until it is clear that they count */
+	struct vec_of(uint64_t) at; /* the records' places in the new file */
 	size_t n;
 };
 
@@ -161,14 +161,14 @@ static int move_one(void *ctx, const struct pending_op *op)
 	return 0;
 }
 
-/* A new file, whatever was there under this name. */
+/* Makes a new file, instead of an old one with this name. */
 static int journal_make(struct forget *f, const char *name)
 {
 	unlinkat(f->stash_fd, name, 0);
 	return openat(f->stash_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-/* Durable operations leave the journal, once there are many of them. */
+/* Rewrites the journal without its durable operations, once there are many of them. */
 static void journal_shrink(struct forget *f)
 {
 	struct rewriting w = { .f = f };
@@ -213,7 +213,7 @@ int forget_log_intend(struct forget *f, struct undo *u)
 	return rc;
 }
 
-/* The record is the last: the lock was not given away since. */
+/* Takes back the last record: the lock was held since it was written. */
 void forget_log_cancel(struct forget *f, struct undo *u)
 {
 	int rc = journal_cut(f, u->at);
@@ -258,7 +258,7 @@ void forget_log_add(struct forget *f, struct undo *u, struct node *const nodes[4
 	}
 	pthread_mutex_unlock(&f->table);
 	if (u->kind == PENDING_MAKE || u->kind == PENDING_LINK)
-		node_named(f, nodes[2], nodes[0], u->name[0]); /* the kernel was told already */
+		node_named(f, nodes[2], nodes[0], u->name[0]); /* the kernel knows it already */
 	op = (struct pending_op){
 		.kind = u->kind,
 		.is_dir = u->is_dir,
@@ -291,7 +291,7 @@ static void collect(void *ctx, const struct pending_op *op)
 	vec_push(s, op->undo);
 }
 
-/* The data of a file that replaces another comes with the rename, if the profile says so. */
+/* Syncs the data of a file before its rename over another one, if the profile says so. */
 static int order_data(struct forget *f, const struct undo *u)
 {
 	struct node *n = u->nodes[2];
@@ -311,7 +311,7 @@ static int order_data(struct forget *f, const struct undo *u)
 	return rc;
 }
 
-/* The file's last name goes: its size is not asked for any more. As node_keep(). */
+/* Handles the loss of a file's last name: its size need not wait. Returns as node_keep() does. */
 static bool lose_name(struct forget *f, struct node *n)
 {
 	bool kept = node_keep(f, n, false);
@@ -322,7 +322,7 @@ static bool lose_name(struct forget *f, struct node *n)
 	return kept;
 }
 
-/* Also by a rename, whatever becomes of the name that it was made with. */
+/* Notes that nodes are durable; also after a rename, with a name other than the first. */
 static void made_durably(struct forget *f, const struct undo *u)
 {
 	auto_lock(&f->table);
@@ -331,7 +331,7 @@ static void made_durably(struct forget *f, const struct undo *u)
 			u->nodes[i]->made = false;
 }
 
-/* The stash gives up what cannot come back. */
+/* Removes a file from the stash that cannot come back. */
 static void leave_stash(struct forget *f, const struct undo *u)
 {
 	struct node *n = u->nodes[u->kind == PENDING_RENAME ? 3 : 2];
@@ -354,7 +354,7 @@ static void leave_stash(struct forget *f, const struct undo *u)
 		node_abandon(f, n);
 }
 
-/* The chosen operations are durable as far as the journal says; or none is. */
+/* Notes in the journal that the chosen operations are durable; on failure none is. */
 static int journal_settle(struct forget *f, const struct settled *s)
 {
 	uint64_t before = f->journal_size;
@@ -370,7 +370,7 @@ static int journal_settle(struct forget *f, const struct settled *s)
 	}
 	if (!rc)
 		return 0;
-	if (journal_cut(f, before)) /* the next record is written over it */
+	if (journal_cut(f, before)) /* then the next record is written over it */
 		f->journal_size = before;
 	return journal_failed(f, rc);
 }
@@ -380,8 +380,8 @@ enum commit_how { COMMIT_ALL_OR_NOTHING, COMMIT_WHAT_CAN_BE };
 #define NO_LIMIT UINT64_MAX
 
 /*
- * The operations that the log has chosen, up to operation `limit`, become durable, and go to `s`.
- * If something is in the way, nothing does; or, as the caller likes, what comes before that.
+ * Makes the operations durable that the log has chosen, up to operation `limit`, and moves them to
+ * `s`. If one cannot be, none is; or, by `how`, only those before it are.
  */
 static int commit(struct forget *f, enum commit_how how, uint64_t limit, struct settled *s)
 {
@@ -422,7 +422,7 @@ static void finish_one(struct forget *f, struct undo *u)
 	leave_stash(f, u);
 }
 
-/* An inode without a name has no attributes that could come back. */
+/* Settles the attributes of an inode without a name, which cannot come back. */
 static void settle_gone(struct forget *f, const struct undo *u)
 {
 	struct node *n = u->nodes[u->kind == PENDING_RENAME ? 3 : 2];
@@ -430,7 +430,7 @@ static void settle_gone(struct forget *f, const struct undo *u)
 
 	if (!(u->stashed || u->remade) || !n || !n->gone || !pending_choose_gone(f->log, n->ino))
 		return;
-	/* If the journal does not take it, it waits on: the node keeps its inode. */
+	/* On a failure of the journal, the operations still wait: the node keeps its inode. */
 	(void)commit(f, COMMIT_ALL_OR_NOTHING, NO_LIMIT, &more);
 	for (size_t i = 0; i < more.n; i++)
 		finish_one(f, more.v[i]);
@@ -438,9 +438,8 @@ static void settle_gone(struct forget *f, const struct undo *u)
 }
 
 /*
- * Finishes durable operations, one after the other: with each that is done its nodes may go, and
- * with them descriptors of inodes that have no name, of which there could be more than we may have
- * open.
+ * Finishes durable operations, one by one: this frees nodes, and so descriptors of inodes without a
+ * name, of which there could be more than the limit.
  */
 static void finish(struct forget *f, struct settled *s)
 {
@@ -475,7 +474,7 @@ int forget_log_sync(struct forget *f, struct node *n, bool data_only, bool had_d
 	return log_commit(f, COMMIT_ALL_OR_NOTHING, NO_LIMIT);
 }
 
-/* The first change of a size that is not durable; operations before it can be. */
+/* Returns the first change of a size that is not durable; operations before it can be. */
 static uint64_t first_size(struct forget *f)
 {
 	uint64_t first = NO_LIMIT;
@@ -509,9 +508,9 @@ int forget_log_make_room(struct forget *f)
 	return 0;
 }
 
-/* ---- losing it ---- */
+/* ---- losing operations ---- */
 
-/* A directory that was removed, and the node of the one that was made anew in its place. */
+/* A removed directory, and the node of the directory made anew in its place. */
 struct remade {
 	uint64_t ino;
 	struct node *node; /* referenced */
@@ -523,10 +522,10 @@ struct live_place {
 	struct told_list *told;
 	struct settled undone;
 	struct vec_of(struct remade) remade;
-	int failed; /* nothing more is undone */
+	int failed; /* an error: no more is undone */
 };
 
-/* The node that a number of the log means now; with a reference, or NULL. */
+/* Returns the present node of a number in the log, with a reference; or NULL. */
 static struct node *live_find(struct live_place *l, uint64_t ino)
 {
 	for (size_t i = l->remade.n; i-- > 0;)
@@ -587,14 +586,14 @@ static void live_remade(struct undo_place *p, uint64_t ino, int fd, uint64_t dir
 	node_unref(l->f, d);
 }
 
-/* Data that survives comes with the time that is durable, and not with one that was lost. */
+/* Sets the durable time of data that survives, instead of the lost one. */
 static void time_back(struct node *n, const struct undo *u)
 {
 	auto_lock(&n->lock);
 	n->mtime = u->mtime;
 }
 
-/* Attributes of what is not there any more: its number may be another's, which was made anew. */
+/* True for attributes of a removed inode: its number may now be that of a directory made anew. */
 static bool is_void(const struct undo *u)
 {
 	return (u->kind == PENDING_ATTR || u->kind == PENDING_XATTR) && u->nodes[2] &&

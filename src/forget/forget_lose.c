@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_lose.c - the power cut: loses what is not durable, but for what a fault lets survive.
+ * forget_lose.c - the power cut: loses everything that is not durable, except what a fault lets
+ * survive.
  *
- * L1: a power cut happens between operations: the gate is taken alone.
- * L2: the kernel is told afterwards, with no lock held (forget_impl.h says why).
+ * L1: a power cut happens between operations: the gate is held alone.
+ * L2: the kernel is told after the power cut, with no lock held (forget_impl.h says why).
  */
 #include <errno.h>
 #include <signal.h>
@@ -12,7 +13,7 @@
 #include "base/rng.h"
 #include "forget/forget_impl.h"
 
-/* ---- what the kernel has to forget ---- */
+/* ---- telling the kernel ---- */
 
 void told_add(struct forget *f, struct told_list *told, struct node *n, const char *name)
 {
@@ -44,7 +45,7 @@ static void tell_one(struct forget *f, struct told *t)
 	struct node *n = t->node;
 
 	if (f->dead) {
-		; /* the mount ends, and nothing is cached any more */
+		; /* the mount ends, and the kernel caches nothing any more */
 	} else if (t->name) {
 		fuse_lowlevel_notify_inval_entry(f->session.se, node_id(f, n), t->name,
 						 strlen(t->name));
@@ -68,8 +69,8 @@ void forget_tell(struct forget *f, struct told_list *told)
 
 struct walked_page {
 	uint64_t index;
-	uint64_t last; /* number of an operation, not before the last one that wrote to it */
-	bool space;    /* may need space that ROOT's file does not have */
+	uint64_t last; /* number of an operation, at or after the last one that wrote to the page */
+	bool space;    /* may need space that ROOT's file lacks */
 };
 
 struct page_walk {
@@ -78,7 +79,7 @@ struct page_walk {
 	uint64_t page_size;
 	bool ask_space;
 	struct vec_of(struct walked_page) pages; /* the pages that differ, in order */
-	bool other;				 /* holes or a size */
+	bool other;				 /* holes or a size differ */
 };
 
 static int collect_pages(void *ctx, const struct pagefile_risk *r)
@@ -107,12 +108,12 @@ static int collect_pages(void *ctx, const struct pagefile_risk *r)
 struct page_choice {
 	bool (*want)(void *ctx, uint64_t i, uint64_t n_pages);
 	void *ctx;
-	/* Pages that need space survive only if metadata does, up to when they were written. */
+	/* Pages that need space survive only with the metadata up to their writes. */
 	bool ordered;
 	uint64_t until;
 };
 
-/* Makes those pages of a node durable that are wanted; the node lock is held. */
+/* Makes the wanted pages of a node durable; the node lock is held. */
 static int sync_some(struct forget *f, struct node *n, const struct page_choice *c)
 {
 	struct page_walk w = { .f = f,
@@ -130,7 +131,7 @@ static int sync_some(struct forget *f, struct node *n, const struct page_choice 
 		if (c->want(c->ctx, i, w.pages.n) && (!p->space || p->last <= c->until))
 			rc = pagefile_sync_range(n->pf, p->index * w.page_size, w.page_size);
 	}
-	/* Ordered sizes were decided with all other metadata. */
+	/* Sizes of an ordered profile were decided with the other metadata. */
 	if (!rc && w.other && !c->ordered && c->want(c->ctx, 0, 1))
 		rc = pagefile_sync_size(n->pf, true);
 	vec_release(&w.pages);
@@ -201,7 +202,7 @@ uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
 	return most;
 }
 
-/* A file without a name is found only by those who have it open. */
+/* False for a file without a name that is not open. */
 static bool is_found(struct node *n)
 {
 	auto_lock(&n->lock);
@@ -245,10 +246,8 @@ struct survival {
 	struct forget *f;
 	const struct fault *fault; /* NULL: nothing survives */
 	struct rng rng;
-	bool matched; /* something was listed */
-	/*
-	 * Where metadata survives in order: up to this operation all of it does, and nothing after.
-	 */
+	bool matched; /* an operation was listed */
+	/* For an ordered profile: all metadata up to this operation survives, and none after it. */
 	uint64_t until;
 };
 
@@ -317,8 +316,8 @@ static bool size_survives(struct survival *s, struct node *n)
 }
 
 /*
- * The changes of a file's size are known only together, from the first to the last: if the first
- * survives, so do all, and with them whatever came before the last.
+ * Includes whole changes of sizes. The changes of a file's size are known only together, from the
+ * first to the last: if the first survives, all do, and so everything before the last.
  */
 static void take_whole_sizes(struct survival *s)
 {
@@ -333,7 +332,7 @@ static void take_whole_sizes(struct survival *s)
 	} while (s->until != before);
 }
 
-/* The gate is held alone, so no other thread changes the list. */
+/* Makes surviving sizes durable. The gate is held alone, so no other thread changes the list. */
 static void sync_surviving_sizes(struct survival *s)
 {
 	struct forget *f = s->f;
@@ -353,7 +352,7 @@ static void sync_surviving_sizes(struct survival *s)
 	}
 }
 
-/* Which metadata survives, sizes included; those are durable then. */
+/* Decides which metadata survives, with sizes, and makes these sizes durable. */
 static void survive_in_order(struct survival *s)
 {
 	if (s->fault->survive == FAULT_SURVIVE_METADATA) {
@@ -378,7 +377,7 @@ static bool is_until(void *ctx, const struct pending_op *op)
 
 /* ---- data ---- */
 
-/* Some data may survive; the rest is dropped. */
+/* Makes surviving data durable, and drops all other data. */
 static void lose_data(struct survival *s, struct told_list *told)
 {
 	enum fault_survive how = s->fault ? s->fault->survive : FAULT_SURVIVE_NONE;
@@ -415,7 +414,7 @@ static void log_risks(struct forget *f, const char *why, bool ends, struct strbu
 	forget_report_risks(f, &text, json);
 	if (told)
 		strbuf_adds(told, strbuf_str(&text));
-	/* All of them at once, and not one by one: there may be as many as pages. */
+	/* All lines are logged at once: there may be as many as pages. */
 	for (const char *at = strbuf_str(&text), *end; *at; at = end + (*end != '\0')) {
 		end = strchrnul(at, '\n');
 		strbuf_adds(&lines, lines.len ? "\n  " : "  ");
@@ -441,7 +440,7 @@ static int lose_metadata(struct survival *s, struct told_list *told)
 	return forget_log_cut(f, is_until, s, told);
 }
 
-/* The gate is held alone. */
+/* Loses everything; the gate is held alone. */
 static int lose_locked(struct forget *f, struct fault *fault, struct told_list *told)
 {
 	struct survival s = { .f = f, .fault = fault };
@@ -532,7 +531,7 @@ static void write_part(void *ctx, uint64_t at, uint64_t len)
 		   rc ? ", which failed: " : "", rc ? strerror(-rc) : "");
 }
 
-/* Where names wait for a sync, a new file's is lost with all else, and its data with it. */
+/* Logs the loss of a new file with its data, if names wait for a sync. */
 static void log_lost_name(struct forget *f, struct node *n)
 {
 	auto_pin at = node_pinned(f, n);
@@ -565,8 +564,8 @@ void forget_tear(struct forget *f, struct fault *fault, struct node *n, const vo
 /* ---- ending ---- */
 
 /*
- * A thread that waits for requests is woken by a request, or by a signal; and it may just be about
- * to wait.
+ * Wakes the server until it ends. A request or a signal wakes a waiting thread, but the thread may
+ * be just about to wait.
  */
 static void *wake_server(void *ctx)
 {

@@ -2,8 +2,8 @@
 /*
  * forget_mount.c - the life of a mount that forgets.
  *
- * Beside the server there is its guardian, a process that does nothing but wait for the server's
- * end. Should the server be killed, it unmounts, and undoes what was pending, at once.
+ * The server has a guardian, a process that only waits for the server's end. If the server is
+ * killed, the guardian unmounts, and undoes pending operations, at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,14 +25,14 @@ static void on_init(void *data, struct fuse_conn_info *conn)
 {
 	struct forget *f = data;
 
-	/* The umask is ours to see to, so that access control lists work as they do in ROOT. */
+	/* The server applies the umask, so that access control lists work as they do in ROOT. */
 	conn->want |=
 		conn->capable &
 		(FUSE_CAP_DONT_MASK | FUSE_CAP_READDIRPLUS | (f->checked ? FUSE_CAP_POSIX_ACL : 0) |
 		 FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_CACHE_SYMLINKS |
 		 FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
 		 FUSE_CAP_ASYNC_DIO);
-	/* The n-th write must be the n-th write: nothing is gathered in the kernel. */
+	/* The kernel gathers nothing: the n-th write of a program must be the n-th request. */
 	conn->want &= ~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_SPLICE_READ |
 				  FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC |
 				  FUSE_CAP_HANDLE_KILLPRIV);
@@ -79,8 +79,8 @@ static const struct fuse_lowlevel_ops operations = {
 /* ---- the guardian ---- */
 
 /*
- * Unmounts with the lock of ROOT, so that the next mount of ROOT comes before all of this or after
- * it, and is not unmounted instead. ROOT may be moved meanwhile: `root_at` leads there.
+ * Unmounts with the lock of ROOT, so that the next mount of ROOT comes before or after all of this,
+ * and is not unmounted instead. ROOT may be moved meanwhile: `root_at` is its descriptor.
  */
 static int clear_away(const struct guardian_task *t, int root_at)
 {
@@ -90,7 +90,7 @@ static int clear_away(const struct guardian_task *t, int root_at)
 	int rc = fd < 0 ? -errno : forget_root_lock(fd, f->root_path, true, &err);
 
 	guardian_unmount(t->mnt);
-	/* After an error the next mount says what is wrong. */
+	/* After an error the next mount reports the reason. */
 	return rc ? rc : min(forget_recover_locked(fd, f->root_path, &err), 0);
 }
 
@@ -110,7 +110,7 @@ static int add_option(struct fuse_args *args, const char *option)
 	return fuse_opt_add_arg(args, "-o") || fuse_opt_add_arg(args, option);
 }
 
-/* The number of the first user namespace is the same on every Linux. */
+/* True in the first user namespace, whose number is the same on every Linux. */
 static bool in_first_user_namespace(void)
 {
 	struct stat st;
@@ -127,12 +127,12 @@ static bool ignores_modes(void)
 }
 
 /*
- * Whether the kernel looks who may do what. For that it needs a directory's attributes, which it
- * asks for again after each change of it: a request more for every name that is made or removed. If
- * no other user than root comes in, there is nothing to look for: what root may not do, ROOT's file
- * system refuses. A user who is alone may do what it allows us, but we are not asked about names
- * that the kernel knows already. In a namespace of users the kernel takes access control lists only
- * if it is the one that obeys them.
+ * True if the kernel checks permissions. For that it needs a directory's attributes, which it asks
+ * for after each change of the directory: one more request for every name that is made or removed.
+ * If only root uses the mount, there is nothing to check: ROOT's file system refuses what root may
+ * not do. A user who is alone may do what ROOT allows the server, but the kernel does not ask about
+ * names that it knows already. In a user namespace the kernel takes access control lists only if it
+ * obeys them.
  */
 static bool is_checked(const struct forget_opts *o)
 {
@@ -158,8 +158,8 @@ static int session_args(struct forget *f, struct fuse_args *args)
 }
 
 /*
- * Options that let others in are not handed on as they come: without the kernel's checks, the
- * server would do for any user what the server may do itself.
+ * Refuses options that let other users in: without the kernel's checks, the server would do for any
+ * user what the server may do itself.
  */
 static int check_options(const struct forget_opts *o, struct err *err)
 {
@@ -192,7 +192,7 @@ static int mount_session(struct forget *f, struct err *err)
 	return rc;
 }
 
-/* A mount has a stash of its own below, which is not shown and cannot be made by users. */
+/* Sets the error of a missing stash. A mount of ours hides its own, and refuses another one. */
 static int no_stash(const char *root, int rc, struct err *err)
 {
 	auto_place place = { 0 };
@@ -219,7 +219,7 @@ int forget_stash_open(struct forget *f, struct err *err)
 	return forget_stash_check(f->stash_fd, f->root_path, err);
 }
 
-/* Whether inodes can be opened without a name here: it needs a privilege and the file system. */
+/* True if inodes can be opened by handle: that needs a privilege, and the file system. */
 static bool can_use_handles(int fd)
 {
 	auto_free struct file_handle *h = xcalloc(1, sizeof(*h) + MAX_HANDLE_SZ);
@@ -276,7 +276,7 @@ static void forget_init(struct forget *f, const struct forget_opts *opts, struct
 	f->root.fd = -1;
 	f->root.data = -1;
 	f->fsname = xstrdup(opts->subtype ? opts->subtype : "outage");
-	/* A power cut must not wait for a pause of the requests. */
+	/* A power cut must not wait until there are no requests. */
 	pthread_rwlockattr_init(&attr);
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&f->gate, &attr);
@@ -289,7 +289,7 @@ static void forget_init(struct forget *f, const struct forget_opts *opts, struct
 	node_table_init(f);
 }
 
-/* As root_path or mnt_path: without links, so that it is the same from everywhere. */
+/* Returns an absolute path without symbolic links, for root_path or mnt_path. */
 static char *full_path(const char *path, struct err *err)
 {
 	char *full = realpath(path, NULL);
@@ -353,7 +353,7 @@ static void nothing(int sig)
 	(void)sig;
 }
 
-/* A second signal of an impatient user must not keep us from unmounting. */
+/* Ignores signals: a second one of an impatient user must not prevent the unmount. */
 static void ignore_signals(void)
 {
 	signal(SIGINT, SIG_IGN);
@@ -362,9 +362,9 @@ static void ignore_signals(void)
 }
 
 /*
- * Waiting operations are kept in many small pieces, by whichever thread has the request. Memory of
- * a thread's own the C library gets page by page, by a system call for each; what all share, in
- * larger steps.
+ * Makes threads share their memory. Waiting operations are many small pieces, allocated by any
+ * thread; the C library grows a thread's own memory by single pages, with a system call for each,
+ * and shared memory in larger steps.
  */
 static void share_memory(void)
 {
@@ -415,7 +415,7 @@ char *forget_root_now(const struct forget *f)
 
 /* ---- every second ---- */
 
-/* A removed directory that is open causes no event. True: it is gone. */
+/* Ends the mount if ROOT was removed: an open directory causes no event. True if it was. */
 static bool end_without_root(struct forget *f)
 {
 	if (forget_root_is_there(f))
@@ -425,7 +425,7 @@ static bool end_without_root(struct forget *f)
 	return true;
 }
 
-/* ROOT is used where it is now; once is enough to say so. */
+/* Logs, once, that ROOT was moved, and is used at its new place. True if it was. */
 static bool say_if_moved(struct forget *f)
 {
 	auto_free char *now = forget_root_now(f);
@@ -486,7 +486,7 @@ int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 	stop_ticking(f);
 
 	ignore_signals();
-	/* First of all: requests that still wait for an answer get an error. */
+	/* Waiting requests get an error first. */
 	if (f->dead && f->session.mounted) {
 		fuse_session_unmount(f->session.se);
 		f->session.mounted = false;
@@ -512,7 +512,7 @@ int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 	return rc;
 }
 
-/* The stash is empty unless there are snapshots, or something could not be undone. */
+/* Removes the stash, unless it has snapshots, or operations that could not be undone. */
 static void leave_root(struct forget *f)
 {
 	if (f->stash_fd < 0)
@@ -536,7 +536,7 @@ void forget_free(struct forget *f)
 	pagecache_free(f->cache);
 	guardian_dismiss(&f->guardian);
 	util_close(f->stash_fd);
-	util_close(f->root_fd); /* and the lock with it */
+	util_close(f->root_fd); /* frees the lock, too */
 	inject_free(f->faults);
 	vec_release(&f->sized);
 	pthread_rwlock_destroy(&f->gate);

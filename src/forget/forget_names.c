@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_names.c - operations that make names. The operations are done in ROOT at once, so that its
- * file system decides what is right. Where they wait for a sync, how to take the operation back
- * goes to the journal before it is done (forget_log.c). The operations that take names away are in
- * forget_remove.c.
+ * forget_names.c - operations that make names. Such operations are done in ROOT at once, so that
+ * its file system decides what is right. If they wait for a sync, the steps that undo them go to
+ * the journal first (forget_log.c). forget_remove.c has the operations that remove names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,9 +30,7 @@ static int make_one(fuse_req_t req, int dir, const char *name, const struct maki
 	return rc;
 }
 
-/*
- * A new file that cannot be answered with, for want of a descriptor, is unmade: it was never there.
- */
+/* Removes a new file that cannot be in the answer, because there is no descriptor for it. */
 static void unmake(struct forget *f, int dir, const char *name, bool is_dir)
 {
 	if (unlinkat(dir, name, is_dir ? AT_REMOVEDIR : 0) && errno != ENOENT)
@@ -53,8 +50,7 @@ int forget_make_locked(struct call *c, struct node *p, int dir, const char *name
 		return forget_fds_refuse(f);
 	if (waits) {
 		u.name[0] = (char *)name;
-		/* The journal says that it is removed, if we are killed: so it must not be there.
-		 */
+		/* If we are killed, the journal has the name removed: so it must not exist yet. */
 		rc = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? forget_log_intend(f, &u)
 								  : -EEXIST;
 		if (rc)
@@ -93,7 +89,7 @@ static int make(struct call *c, struct node *p, const char *name, const struct m
 	names_unlock(f);
 	if (rc >= 0) {
 		c->ev.ino = e->attr.st_ino;
-		c->ev.arg = e->attr.st_mode; /* with the umask */
+		c->ev.arg = e->attr.st_mode; /* after the umask */
 		forget_trace_made(f, node_of(f, e->ino));
 	}
 	return rc;
@@ -108,7 +104,7 @@ static void reply_made(struct call *c, int64_t rc, struct fuse_entry_param *e)
 	if (said)
 		fuse_reply_err(c->req, (int)-said);
 	if ((said || fuse_reply_entry(c->req, e)) && !rc)
-		node_forget(c->f, node_of(c->f, e->ino), 1); /* the kernel does not know it */
+		node_forget(c->f, node_of(c->f, e->ino), 1); /* the kernel has not got it */
 	call_done(c);
 }
 
@@ -157,7 +153,7 @@ void forget_on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 
 	if (!rc) {
 		rc = fd = make(&c, p, name, &(struct making){ mode | S_IFREG, 0, NULL, true }, &e);
-		if (rc == -EEXIST && !(fi->flags & O_EXCL)) { /* another process was faster */
+		if (rc == -EEXIST && !(fi->flags & O_EXCL)) { /* another process has made it */
 			auto_pin dir = node_pinned(f, p);
 
 			rc = dir.fd < 0 ? dir.fd : forget_entry_lookup(f, p, dir.fd, name, &e);
@@ -206,7 +202,7 @@ static int link_one(struct call *c, struct node *n, int fd, struct node *p, int 
 			return rc;
 	}
 	rc = result(linkat(AT_FDCWD, fd_path(fd).text, dir, name, AT_SYMLINK_FOLLOW));
-	if (rc == -ENOENT || rc == -EXDEV) /* no /proc, or one that does not follow */
+	if (rc == -ENOENT || rc == -EXDEV) /* /proc is missing, or does not follow links */
 		rc = result(linkat(fd, "", dir, name, AT_EMPTY_PATH));
 	if (!rc) {
 		rc = forget_entry_lookup(f, p, dir, name, e);
@@ -237,7 +233,7 @@ void forget_on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const cha
 		if (!rc)
 			rc = link_one(&c, n, at.fd, p, dir.fd, name, &e);
 	}
-	/* In the record, the directory is that of the new name. */
+	/* In the trace, the directory is that of the new name. */
 	c.ev.dir = c.ev.dir2;
 	c.ev.name = name;
 	c.ev.dir2 = 0;

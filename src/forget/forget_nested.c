@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_nested.c - compares a new ROOT with those of all other mounts. Which ROOT a mount has only
- * its server knows: it is asked.
+ * forget_nested.c - compares a new ROOT with those of all other mounts. Only the server of a mount
+ * knows its ROOT, and is asked.
  */
 #include "forget/forget_nested.h"
 
@@ -22,7 +22,7 @@ bool forget_path_is_below(const char *path, const char *dir)
 	return strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/');
 }
 
-/* The first line of the status is "ROOT on MNT, profile ...", and we know MNT. */
+/* Returns ROOT from the first line of the status, "ROOT on MNT, profile ...", as MNT is known. */
 static char *root_in(const char *status, const char *mnt)
 {
 	auto_free char *rest = xasprintf(" on %s, profile ", mnt);
@@ -31,7 +31,7 @@ static char *root_in(const char *status, const char *mnt)
 	return at ? xmemdupz(status, (size_t)(at - status)) : NULL;
 }
 
-/* NULL: it does not answer, or not us. */
+/* Returns the ROOT of a mount; NULL if its server does not answer us. */
 static char *root_of(const struct forget_place *p)
 {
 	struct forget_client c = { .fd = -1 };
@@ -52,7 +52,7 @@ static int check_one(const char *root, const struct forget_place *p, struct err 
 {
 	auto_free char *other = root_of(p);
 
-	if (!other || streq(other, root)) /* the lock of ROOT is there for that */
+	if (!other || streq(other, root)) /* for the same ROOT there is its lock */
 		return 0;
 	if (forget_path_is_below(root, other))
 		return err_set(err, -EBUSY,

@@ -2,17 +2,17 @@
 /*
  * forget_node.c - the table of nodes.
  *
- * N1: an inode has one node, whatever its names, as long as the kernel knows it, the log needs it,
+ * N1: an inode has one node, with all its names, as long as the kernel knows it, the log needs it,
  *     or it has data in memory.
  * N2: a node has a descriptor (O_PATH), or can be opened again: by its handle, by a name of it, or
  *     by the descriptor of its data. When descriptors run short, those that were not used for a
- *     while are closed. So as many files may be known as there is memory for. A node that is only
- *     in the stash, and open nowhere, is not asked for before it has a name again.
- * N3: a node with a descriptor keeps its inode, so that its number cannot become another file's.
- *     One that lost its last name keeps its descriptor; of these there may be so many and no more
+ *     while are closed. So the number of known files is limited only by memory. A node that is only
+ *     in the stash, and not open, is not used until it has a name again.
+ * N3: a node with a descriptor keeps its inode, so that its number cannot become another file's. A
+ *     node that lost its last name keeps its descriptor; the number of such nodes is limited
  *     (forget_fds.c).
- * N4: a node that lost its last name and has no descriptor is abandoned: its number is not its own
- *     any more, so it is not in the table.
+ * N4: a node that lost its last name and has no descriptor is abandoned: another inode may get its
+ *     number, so it is not in the table.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ void node_init(struct node *n, uint64_t dev, uint64_t ino, mode_t type)
 
 /* ---- descriptors ---- */
 
-/* Behind the one that is next: it comes last. */
+/* Adds a node at the end of a ring. */
 static void ring_add(struct node **ring, struct node *n)
 {
 	if (!*ring) {
@@ -76,7 +76,7 @@ static void ring_remove(struct node **ring, struct node *n)
 	n->ring_prev = n->ring_next = NULL;
 }
 
-/* Counts a new descriptor where it belongs. */
+/* Counts a new descriptor. */
 static void fd_add(struct forget *f, struct node *n)
 {
 	assert(n->fd >= 0 && !n->ring_next); /* N3 */
@@ -132,7 +132,7 @@ static void close_fd(struct forget *f, struct node *n)
 	n->fd = -1;
 }
 
-/* With the table lock, before which that of a node comes: so it is not waited for. */
+/* True if the node is not open. A node lock comes before the table lock, so it is only tried. */
 static bool is_unused(struct node *n)
 {
 	if (pthread_mutex_trylock(&n->lock))
@@ -143,7 +143,7 @@ static bool is_unused(struct node *n)
 	return unused;
 }
 
-/* N2 */
+/* True if the node can be opened again (N2). */
 static bool is_reachable(struct forget *f, struct node *n)
 {
 	if (!n->handle)
@@ -168,9 +168,9 @@ static bool try_close(struct forget *f, struct node *n)
 }
 
 /*
- * Makes room for one more, if there are `most`. If nothing can be closed, the kernel's limit is the
- * limit. Looking at all nodes each time would take for ever where many are in use; the next call
- * looks further.
+ * Makes room for one more descriptor, if there are `most`. If none can be closed, the kernel's
+ * limit decides. A look at all nodes each time would take too long if many are in use; the next
+ * call looks at others.
  */
 static void make_room(struct forget *f, size_t most, size_t tries)
 {
@@ -224,7 +224,7 @@ static int reopen_by_name(struct forget *f, struct node *n, int depth)
 	return -1;
 }
 
-/* The descriptor may be closed meanwhile, and its number be another file's. */
+/* The descriptor may be closed meanwhile, and its number used for another file. */
 static int reopen_by_data(struct node *n)
 {
 	int data = n->data;
@@ -244,16 +244,16 @@ static int reopen_once(struct forget *f, struct node *n)
 	return fd >= 0 ? fd : reopen_by_data(n);
 }
 
-/* With the table lock. */
+/* Opens a node again; with the table lock. */
 static int reopen(struct forget *f, struct node *n)
 {
 	int fd;
 
-	if (n->abandoned) /* the descriptor opened for it could not be closed again */
+	if (n->abandoned) /* its descriptor, opened meanwhile, could not be closed */
 		return -ESTALE;
 	make_room_for_one(f);
 	fd = reopen_once(f, n);
-	if (fd < 0 && errno == EMFILE) { /* requests at work have more than they should */
+	if (fd < 0 && errno == EMFILE) { /* current requests have more than expected */
 		make_room(f, 1, two_rounds(f));
 		fd = reopen_once(f, n);
 	}
@@ -277,7 +277,7 @@ int node_pin(struct forget *f, struct node *n)
 			break;
 		}
 	/*
-	 * The descriptor is closed; while it is being closed, pins are -1, but not without the
+	 * The descriptor is closed. While it is being closed, `pins` is -1, but only under the
 	 * lock.
 	 */
 	pthread_mutex_lock(&f->table);
@@ -360,7 +360,7 @@ static void unlink_from_table(struct forget *f, struct node *n)
 	*at = n->hash_next;
 }
 
-/* ---- names that are sure ---- */
+/* ---- sure names ---- */
 
 static uint64_t name_hash(const struct node *parent, const char *name)
 {
@@ -437,7 +437,7 @@ struct node *node_of_name(struct forget *f, struct node *parent, const char *nam
 
 /* ---- releasing ---- */
 
-/* Without the table lock: data has a lock that comes before it. */
+/* Frees a node; without the table lock, as the lock of its data comes first. */
 static void node_release(struct forget *f, struct node *n)
 {
 	forget_data_release(f, n);
@@ -450,12 +450,12 @@ static void node_release(struct forget *f, struct node *n)
 }
 
 /*
- * Removes a node that is not needed any more, and with it perhaps the directories above it. With
- * the table lock; the caller releases what is then in `dead`.
+ * Removes a node that is not needed any more, and perhaps the directories above it. With the table
+ * lock; the caller releases the nodes in `dead`.
  */
 static void drop_if_unused(struct forget *f, struct node *n, struct node **dead)
 {
-	/* One of its directories may be above another, and have gone with that. */
+	/* One of its directories may be above another, and be removed with that. */
 	while (n && n != &f->root && !n->dead && !n->nlookup && !n->refs &&
 	       (n->gone || !forget_data_is_dirty(n))) {
 		struct node *parent = NULL;
@@ -579,7 +579,7 @@ void node_forget(struct forget *f, struct node *n, uint64_t nlookup)
 	n->refs += removed;
 	pthread_mutex_unlock(&f->table);
 	release_all(f, dead);
-	if (removed) { /* only the log has it */
+	if (removed) { /* only the log needs the node */
 		forget_data_forget_removed(f, n);
 		node_unref(f, n);
 	}
@@ -619,7 +619,7 @@ void node_not_gone(struct forget *f, struct node *n)
 	set_gone(f, n, false);
 }
 
-/* With the table lock. */
+/* Removes all names of a node; with the table lock. */
 static void forget_names(struct forget *f, struct node *n)
 {
 	for (size_t i = 0; i < n->names.n; i++) {
@@ -630,7 +630,7 @@ static void forget_names(struct forget *f, struct node *n)
 	n->names.n = 0;
 }
 
-/* With the table lock; it has no names any more. */
+/* Removes a node without names from the table; with the table lock. */
 static void leave_table(struct forget *f, struct node *n)
 {
 	assert(!n->names.n && !n->abandoned); /* N4 */
@@ -650,8 +650,8 @@ void node_abandon(struct forget *f, struct node *n)
 		forget_names(f, n);
 		leave_table(f, n);
 		/*
-		 * A request at work with the descriptor goes on; then the descriptor stays as long
-		 * as the node.
+		 * A current request may go on with the descriptor; then the descriptor stays as
+		 * long as the node.
 		 */
 		if (n->fd >= 0 && atomic_compare_exchange_strong(&n->pins, &none, -1)) {
 			close_fd(f, n);

@@ -27,7 +27,7 @@ static bool mark_all(int fd)
 	bool any = false;
 
 	for (int i = 0; f && i < MOUNTS_MAX && fgets(line, sizeof(line), f); i++)
-		/* A path with blanks is written with escapes, and then not found: not looked at. */
+		/* A path with blanks is escaped here, and so not found: it is left out. */
 		if (sscanf(line, "%*d %*d %*s %*s %4095s", path) == 1 &&
 		    strncmp(path, "/proc", 5) != 0 && strncmp(path, "/sys", 4) != 0 &&
 		    !fanotify_mark(fd, FAN_MARK_ADD | FAN_MARK_MOUNT, FAN_CLOSE_WRITE, AT_FDCWD,
@@ -83,7 +83,7 @@ static void take(struct outside *o, const struct fanotify_event_metadata *e)
 	struct stat st;
 	ssize_t n = readlink(fd_path(e->fd).text, path, sizeof(path) - 1);
 
-	/* Terminals, pipes and /dev/null are no files that a power cut could harm. */
+	/* A power cut harms only regular files, not terminals, pipes and /dev/null. */
 	if (n > 0 && !fstat(e->fd, &st) && S_ISREG(st.st_mode) && e->pid != getpid()) {
 		path[n] = '\0';
 		if (!is_ours(o, path))

@@ -26,7 +26,7 @@ void forget_place_release(struct forget_place *p)
 
 /* ---- the kernel's list ---- */
 
-/* Blanks, tabs, line ends and backslashes are \040 and so on. */
+/* Decodes \040 and so on, which stand for blanks, tabs, newlines and backslashes. */
 static void unescape(char *s)
 {
 	char *out = s;
@@ -42,7 +42,7 @@ static void unescape(char *s)
 	*out = '\0';
 }
 
-/* The number after `key` in the options of the file system. */
+/* Gets the number after `key` in the options of the file system. */
 static bool option_number(const char *options, const char *key, unsigned *out)
 {
 	const char *at = strstr(options, key);
@@ -50,7 +50,7 @@ static bool option_number(const char *options, const char *key, unsigned *out)
 	return at && sscanf(at + strlen(key), "%u", out) == 1;
 }
 
-/* A line of mountinfo, "ID PARENT MAJ:MIN ROOT MNT OPTIONS [FIELDS] - TYPE SOURCE OPTIONS". */
+/* Parses a line, "ID PARENT MAJ:MIN ROOT MNT OPTIONS [FIELDS] - TYPE SOURCE OPTIONS". */
 static bool parse_line(char *line, struct forget_place *p)
 {
 	char *field[6], *save = NULL, *rest = strstr(line, " - ");
@@ -77,7 +77,7 @@ static bool parse_line(char *line, struct forget_place *p)
 	return true;
 }
 
-/* Calls `fn` for each mount that the process `pid` sees; the place that it gets is borrowed. */
+/* Calls `fn` for each mount that process `pid` sees; `fn` borrows the place. */
 static int each_mount(const char *pid, void (*fn)(void *ctx, const struct forget_place *p),
 		      void *ctx, struct err *err)
 {
@@ -117,7 +117,7 @@ struct mount_search {
 	struct forget_place found;
 };
 
-/* Later lines are mounts on top of earlier ones. */
+/* Takes a mount; later lines are mounts on top of earlier ones. */
 static void take_if_there(void *ctx, const struct forget_place *p)
 {
 	struct mount_search *s = ctx;
@@ -168,7 +168,7 @@ struct presence {
 	bool seen;
 };
 
-/* The kernel gives numbers again at once: the next mount of any user may have the same two. */
+/* Compares all: the kernel uses both numbers again at once, for the next mount of any user. */
 static void note_presence(void *ctx, const struct forget_place *p)
 {
 	struct presence *s = ctx;
@@ -187,7 +187,7 @@ bool forget_place_is_mounted(const struct forget_place *p)
 
 /* ---- names ---- */
 
-/* All but the last part, and that; false if the last part says nothing ("..", "/"). */
+/* Splits a path into its directory and its last part; false if that is no name ("..", "/"). */
 static bool cut_path(char *path, const char **dir, const char **last)
 {
 	size_t len = strlen(path);
@@ -208,10 +208,7 @@ char *forget_place_path(const char *path, struct err *err)
 	const char *dir, *last;
 	char link[8], *whole;
 
-	/*
-	 * A directory on which something is mounted is no symbolic link, and its server is not
-	 * asked.
-	 */
+	/* A mount point is no symbolic link: its server is not asked. */
 	if (!*path || readlink(path, link, sizeof(link)) >= 0 || !cut_path(copy, &dir, &last)) {
 		whole = realpath(path, NULL);
 		if (!whole)
@@ -249,7 +246,7 @@ static char *dir_of(uid_t user, unsigned i)
 	return NULL;
 }
 
-/* A directory of `user` alone; else -EPERM. */
+/* Opens a directory that only `user` may enter; otherwise -EPERM. */
 static int open_private(const char *path, uid_t user)
 {
 	auto_fd fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -294,9 +291,9 @@ int forget_place_dir_look(const struct forget_place *p, unsigned i, char **path)
 	return fd;
 }
 
-/* ---- who is in there ---- */
+/* ---- users of a mount ---- */
 
-/* Whether the link leads to the mount point, or below. */
+/* True if the link leads to the mount point, or below. */
 static bool leads_there(int proc, const char *link, const char *mnt)
 {
 	char target[PATH_MAX];
@@ -309,7 +306,7 @@ static bool leads_there(int proc, const char *link, const char *mnt)
 	return strncmp(target, mnt, len) == 0 && (target[len] == '\0' || target[len] == '/');
 }
 
-/* Opening a file of /proc/PID/fdinfo tells on which mount it is, and asks no server. */
+/* True if a file of the mount is open: /proc/PID/fdinfo tells the mount, and asks no server. */
 static bool has_open(int proc, unsigned id)
 {
 	auto_names_in d = names_in(proc, "fdinfo");
@@ -330,7 +327,7 @@ static bool has_open(int proc, unsigned id)
 	return found;
 }
 
-/* A mapping's line has its device, in hexadecimal. */
+/* True if a file of the mount is mapped: a line of maps has the device, in hexadecimal. */
 static bool has_mapped(int proc, const struct forget_place *p)
 {
 	auto_fd fd = openat(proc, "maps", O_RDONLY | O_CLOEXEC);
@@ -362,8 +359,9 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /*
- * In another mount namespace, a copy of the mount has another number, and another root may be above
- * it. Once it is unmounted everywhere its device may be any other mount's: so the place has to fit.
+ * Finds a copy of the mount. In another mount namespace, the copy has another number, and may be
+ * below another root. After the last unmount its device may be any other mount's: so the path must
+ * fit.
  */
 static void note_copy(void *ctx, const struct forget_place *p)
 {
@@ -378,7 +376,7 @@ static void note_copy(void *ctx, const struct forget_place *p)
 	found->id = p->id;
 }
 
-/* The mount as the process sees it; false if it sees what we do, or does not see it. */
+/* Finds the mount as the process sees it; false in our own namespace, or if there is none. */
 static bool see_copy(int proc, const char *pid, const struct forget_place *p,
 		     struct forget_place *copy)
 {

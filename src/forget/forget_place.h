@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_place.h - where a mount is, who uses it, and where its server listens.
+ * forget_place.h - finds a mount, its users, and its server's socket.
  *
- * All of it is read from the kernel's own lists, and the mount is never touched: its server may
- * hang, or not let us in.
+ * All facts are read from the kernel's own lists, and the mount is never touched: its server may
+ * hang, or refuse us.
  *
  * A server listens on a socket that is named after the number of the mounted device, which no other
- * mount of the machine has, in a directory that only its user may enter: /run/outage (root),
- * /run/user/UID/outage, $XDG_RUNTIME_DIR/outage, or /tmp/outage-UID, the first that can be had. A
- * client that looks for it knows the user from the kernel's list, and trusts no socket of another
+ * mount of the machine has, in a directory that only its user may enter: the first that can be made
+ * of /run/outage (root), /run/user/UID/outage, $XDG_RUNTIME_DIR/outage, and /tmp/outage-UID. A
+ * client knows the user from the kernel's list, and trusts no socket of another user.
  * user.
  */
 #ifndef FORGET_FORGET_PLACE_H
@@ -29,14 +29,14 @@ struct forget_place {
 void forget_place_release(struct forget_place *p);
 #define auto_place auto_call(forget_place_release) struct forget_place
 
-/* The topmost mount on `mnt`; -ENOENT if nothing, or something that is not ours, is mounted. */
+/* Finds the topmost mount on `mnt`; -ENOENT if there is none, or it is not ours. */
 int forget_place_find(const char *mnt, struct forget_place *out, struct err *err) must_check;
-/* All mounts that are ours, as far as they are seen from here. */
+/* All our mounts that are visible here. */
 struct forget_places vec_of(struct forget_place);
 int forget_place_all(struct forget_places *out, struct err *err) must_check;
-/* Whether it is still in the list. */
+/* True if the mount is still in the list. */
 bool forget_place_is_mounted(const struct forget_place *p);
-/* An absolute path without symbolic links, whose last part is not looked at if it need not be. */
+/* Returns an absolute path without symbolic links; looks at the last part only if needed. */
 char *forget_place_path(const char *path, struct err *err) must_check;
 
 /* "MAJOR:MINOR" */
@@ -44,18 +44,17 @@ enum { FORGET_SOCKET_NAME = 32 };
 void forget_place_name(const struct forget_place *p, char name[FORGET_SOCKET_NAME]);
 
 /*
- * The directory for sockets of this user, opened with O_PATH; it is made. `path`, if not NULL, gets
- * its name.
+ * Opens, with O_PATH, the directory for this user's sockets, made if there is none. `path`, if not
+ * NULL, gets its name.
  */
 int forget_place_dir_make(char **path, struct err *err) must_check;
-/* The i-th directory in which the socket of `p` may be; -ENOENT: it is not there, -ERANGE: no more.
- */
+/* Opens the i-th directory that may have the socket of `p`; -ENOENT: missing, -ERANGE: no more. */
 int forget_place_dir_look(const struct forget_place *p, unsigned i, char **path);
 
 /*
- * Adds "vim (412), bash (77)": the processes that have files open, or are, in there. False: no user
- * was seen. With `elsewhere`, those in other mount namespaces, which may have a copy of the mount
- * and keep it alive.
+ * Adds "vim (412), bash (77)": the processes that have files open, or are, below the mount. False
+ * if there is none. With `elsewhere`, those in other mount namespaces, whose copy of the mount
+ * keeps it alive.
  */
 bool forget_place_users(const struct forget_place *p, bool elsewhere, struct strbuf *out);
 

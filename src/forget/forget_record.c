@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_record.c - an application in front of a recording mount.
+ * forget_record.c - runs an application in front of a recording mount.
  *
  * The server's threads and the loop that watches the application are in one process. A thread takes
- * marks from the pipes while it holds the trace's lock, so that a line that was written before an
- * operation began stands before it, however late the loop would have read it.
+ * marks from the pipes while it holds the trace's lock, so that a line written before an operation
+ * began comes before it in the trace, even if the loop would have read it later.
  */
 #include "forget/forget_record.h"
 
@@ -32,19 +32,19 @@
 #include "sandbox/become.h"
 #include "stack/grab.h"
 
-/* In our mount namespace, and so gone with the last process of the run, whatever ends it. */
+/* In our mount namespace, so that it is removed with the last process of the run. */
 #define ACK_FIFO   SPACE_DIR "/ack"
 #define ACKED_NAME "acked"
 
 enum {
-	LINE_MAX_BYTES = 4096, /* bytes of an acknowledgement; the rest is cut */
+	LINE_MAX_BYTES = 4096, /* bytes of an acknowledgement; the rest is cut off */
 	SPACE_BYTES = 64 << 10,
-	SAID_MAX = 16 << 10, /* bytes of standard error that are kept, the last ones */
+	SAID_MAX = 16 << 10, /* the last bytes of standard error, which are kept */
 	TICK_MS = 50,
 	GRACE_MS = 2000, /* from SIGTERM to SIGKILL */
 };
 
-/* The bytes of one pipe, and the beginning of a line whose end has not come. */
+/* The bytes of one pipe, and the beginning of an incomplete line. */
 struct mark_source {
 	int fd;
 	struct strbuf part;
@@ -55,16 +55,16 @@ struct recording {
 	struct forget_record *out;
 	struct forget *forget;
 	struct mark_source lines, acks; /* under the trace's lock */
-	int errors;			/* where standard error is read */
+	int errors;			/* the pipe of standard error */
 	pthread_t server;
 	bool serving;
 	struct err server_err;
 	int server_rc;
 	struct outside *outside;
-	int syncs[2]; /* descriptors on which `run` and `stop` ask before they sync; -1: none */
+	int syncs[2]; /* questions of `run` and `stop`, which are about to sync; -1: none */
 	dev_t dev;    /* the mount's */
 	struct stacks *stacks;	 /* under the trace's lock, while there is one */
-	struct proc_list before; /* below us: also what guards the mount */
+	struct proc_list before; /* our children before the run, such as the guardian */
 	pid_t pid;
 	int status;
 	bool ended;
@@ -127,7 +127,7 @@ static void on_traced(void *ctx, const struct posix_event *ev)
 {
 	struct recording *r = ctx;
 
-	if (ev->op == POSIX_RELEASE) /* a release comes when the kernel gets to it */
+	if (ev->op == POSIX_RELEASE) /* the kernel sends a release late */
 		return;
 	if (ev->flags & POSIX_PAGE)
 		stacks_none(r->stacks);
@@ -171,8 +171,8 @@ static bool is_listed(const struct proc_list *list, pid_t pid)
 }
 
 /*
- * The application's that are below us. With `sig`, each gets it; with `names`, their names are
- * added there.
+ * Counts the application's processes below us. Each gets the signal `sig`, if not 0; `names`, if
+ * not NULL, gets their names.
  */
 static size_t for_all_left(struct recording *r, int sig, struct forget_record *names)
 {
@@ -206,8 +206,8 @@ static void reap(struct recording *r)
 }
 
 /*
- * The kernel does not wait for a FUSE server that writes pages back: until nothing is under way any
- * more, or others keep the server busy.
+ * Waits until no page is being written back, as the kernel does not wait for a FUSE server that
+ * does so; or until others keep the server busy for too long.
  */
 static void wait_for_pages(const struct recording *r)
 {
@@ -227,7 +227,7 @@ static void wait_for_pages(const struct recording *r)
 }
 
 /*
- * A process is about to sync, and waits. Data that the process stored through mappings comes to the
+ * Called while a process waits to sync. Data that the process stored through mappings reaches the
  * server only if the kernel writes it back, so that is done first.
  */
 static void on_sync(void *ctx, pid_t pid)
@@ -249,7 +249,7 @@ static void answer_syncs(struct recording *r)
 			util_close(steal_fd(&r->syncs[i]));
 }
 
-/* One round of the loop. */
+/* Does one round of the loop. */
 static void tick(struct recording *r, int timeout_ms)
 {
 	struct pollfd p[] = { { r->lines.fd, POLLIN, 0 }, { r->acks.fd, POLLIN, 0 },
@@ -257,7 +257,7 @@ static void tick(struct recording *r, int timeout_ms)
 			      { r->syncs[0], POLLIN, 0 }, { r->syncs[1], POLLIN, 0 } };
 	short ready = 0;
 
-	/* An end that was closed is always ready: then it is only a clock. */
+	/* A closed end is always ready: then the loop sleeps. */
 	if (poll(p, ARRAY_SIZE(p), timeout_ms) > 0) {
 		for (size_t i = 0; i < ARRAY_SIZE(p); i++)
 			ready |= p[i].revents;
@@ -283,7 +283,7 @@ static bool left_within(struct recording *r, uint64_t ms)
 	return true;
 }
 
-/* Nothing is left afterwards. */
+/* Ends all processes of the application. */
 static void end_all(struct recording *r, bool say)
 {
 	if (!for_all_left(r, 0, NULL))
@@ -291,7 +291,7 @@ static void end_all(struct recording *r, bool say)
 	for_all_left(r, SIGTERM, say ? r->out : NULL);
 	if (!left_within(r, GRACE_MS))
 		return;
-	/* A process that forks while it is killed is met in the next round. */
+	/* The next round finds a process that forked while it was killed. */
 	for (int i = 0; i < 100 && for_all_left(r, SIGKILL, NULL); i++)
 		tick(r, TICK_MS);
 }
@@ -345,7 +345,7 @@ static int start(struct recording *r, const char *command, int out, int errors, 
 	return 0;
 }
 
-/* Until it ends, or has to be. */
+/* Waits until the application ends, or must be ended. */
 static enum forget_record_end watch(struct recording *r, uint64_t until_ns)
 {
 	while (!r->ended) {
@@ -365,7 +365,7 @@ static int code_of(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* `run` has ended; processes that it left are stopped as was asked for. */
+/* Stops processes that `run` has left, as the options say. */
 static int stop_left(struct recording *r, uint64_t until, int out, int errors, struct err *err)
 {
 	int rc = 0;
@@ -381,7 +381,7 @@ static int stop_left(struct recording *r, uint64_t until, int out, int errors, s
 	if (r->o->kill && !r->o->stop)
 		for (int i = 0; i < 100 && for_all_left(r, SIGKILL, NULL); i++)
 			tick(r, TICK_MS);
-	/* A pipeline's last members may still be on their way out. */
+	/* The last processes of a pipeline may be about to end. */
 	if (r->out->end == FORGET_RECORD_DONE)
 		left_within(r, 100);
 	end_all(r, r->out->end == FORGET_RECORD_DONE);
@@ -456,7 +456,7 @@ static int mount_it(struct recording *r, struct err *err)
 	struct forget_opts f = {
 		.root = r->o->root,
 		.mnt = r->o->dir,
-		/* The operations that wait for a sync are found out later, from the trace. */
+		/* The trace tells later which operations wait for a sync. */
 		.profile = profile_find("lazyfs"),
 		.allow_other = geteuid() == 0,
 		.subtype = "outage",
@@ -494,8 +494,10 @@ static int open_pipes(struct recording *r, int out[2], int errors[2], struct err
 		return err_set(err, -errno, "cannot make a pipe: %m");
 	if (mkfifo(ACK_FIFO, 0666) || chmod(ACK_FIFO, 0666))
 		return err_set(err, -errno, "cannot make the FIFO " ACK_FIFO ": %m");
-	/* For both: else each writer that goes would be the last, and a pipe that is closed is
-	 * always ready. */
+	/*
+	 * Open for both: otherwise each writer that closes would be the last, and a closed pipe is
+	 * always ready.
+	 */
 	r->acks.fd = open(ACK_FIFO, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (r->acks.fd < 0)
 		return err_set(err, -errno, "cannot open the FIFO " ACK_FIFO ": %m");
@@ -513,18 +515,18 @@ static int record_mounted(struct recording *r, int out, int errors, struct err *
 
 	if (rc)
 		return rc;
-	/* The signals that libfuse catches would end the server under the application. */
+	/* The signals that libfuse catches would end the server before the application. */
 	signals_catch(&signals, on_signal);
 	rc = tell_before(r, err);
 	proc_tree(getpid(), &r->before);
-	/* From now on orphans are ours. */
+	/* From now on we adopt orphans. */
 	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
 		rc = err_set(err, -errno, "cannot adopt processes: %m");
 	if (!rc)
 		rc = run_it(r, out, errors, err);
 	end_all(r, false);
 	forget_look_for_marks(r->forget);
-	if (r->lines.part.len) { /* a last line without its end */
+	if (r->lines.part.len) { /* a last line without a newline */
 		take_line(r, &r->lines);
 		forget_look_for_marks(r->forget);
 	}

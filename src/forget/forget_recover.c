@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_recover.c - undoes what a killed server left pending in ROOT, by its journal and its
- * stash. The result is that of a power cut.
+ * forget_recover.c - undoes the pending operations of a killed server in ROOT, by its journal and
+ * its stash. The result is that of a power cut.
  *
- * R1: recovery may be killed itself, at any time; the next one goes on where it was. An undone
- *     operation is marked in the journal at once (forget_log.c), and the journal goes at the end.
- * R2: if something cannot be undone, nothing before it is either: ROOT is not left half undone
- *     without a word.
+ * R1: recovery may be killed at any time; the next one goes on from there. An undone operation is
+ *     marked in the journal at once (forget_log.c), and the journal is removed in the end.
+ * R2: if an operation cannot be undone, no earlier one is: ROOT is not left half undone without an
+ *     error.
  *
- * R3: a directory that was made anew keeps the number that the journal knows it by, also for the
- *     next recovery: its new number is in the journal (forget_log.c). The new number may be any
- *     that is free, so also one by which the journal means another directory that was removed.
+ * R3: a directory made anew keeps its number in the journal, also for the next recovery: the
+ *     journal has its new number (forget_log.c). The new number may be any free one, even one by
+ *     which the journal means another removed directory.
  *
- * The journal names directories by their number. Where they are is found by walking ROOT; that
+ * The journal names directories by their numbers. Their places are found by walking ROOT; that
  * needs no privilege, and no descriptor for each of them.
  */
 #include <errno.h>
@@ -29,22 +29,22 @@
 
 enum { RECORD_HEAD = JOURNAL_HEAD, OPERATION_HEAD = 9, RECORD_MAX = 1 << 22, PLACES_MIN = 256 };
 
-/* ---- where everything is ---- */
+/* ---- the places of inodes ---- */
 
 struct known_place {
 	uint64_t ino, dir; /* ino 0: empty; dir 0: in the stash */
-	char *name;	   /* NULL: it is not there any more */
+	char *name;	   /* NULL: not there any more */
 };
 
-/* A directory that was made anew: its number, and what the journal calls it. */
+/* A directory that was made anew: its present number, and that in the journal. */
 struct anew {
 	uint64_t now, was;
 };
 
-/* An inode has a place for each of its names. */
+/* The places of all inodes, one for each name. */
 struct recover_places {
 	struct undo_place undo;
-	struct vec_of(struct anew) anew; /* a number may come again: the last one counts */
+	struct vec_of(struct anew) anew; /* for a number with several, the last one counts */
 	int root;
 	uint64_t root_ino;
 	struct known_place *v;
@@ -130,7 +130,7 @@ void recover_places_set_root(struct recover_places *p, uint64_t ino)
 	p->root_ino = ino;
 }
 
-/* The names from `ino` up to the root, or to the stash; false: it is not there. */
+/* The names from `ino` up to the root or the stash. */
 struct way_up {
 	struct vec_of(const char *) names; /* the last one first */
 	int from;
@@ -144,7 +144,7 @@ static const struct known_place *place_of(const struct recover_places *p, uint64
 	return NULL;
 }
 
-/* A directory has one name, so there is one way up. A list that lies may lead round and round. */
+/* Finds the way up; false if there is none. A list that is wrong may lead in a circle. */
 static bool find_way(const struct recover_places *p, uint64_t ino, struct way_up *w)
 {
 	while (ino && ino != p->root_ino) {
@@ -159,7 +159,7 @@ static bool find_way(const struct recover_places *p, uint64_t ino, struct way_up
 	return true;
 }
 
-/* From the root down, a directory after the other, however deep: names change while we undo. */
+/* Opens a path from the root down, one directory after the other: names change while we undo. */
 static int open_way(const struct way_up *w, const char *last)
 {
 	int fd = fcntl(w->from, F_DUPFD_CLOEXEC, 0);
@@ -177,7 +177,7 @@ static int open_way(const struct way_up *w, const char *last)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A file may have several names, and one of them may have gone. */
+/* Opens an inode by any of its names, as some may be gone. */
 static int open_place(const struct recover_places *p, uint64_t ino)
 {
 	int fd = -ENOENT;
@@ -215,9 +215,9 @@ static void places_named(struct undo_place *u, uint64_t ino, uint64_t dir, const
 }
 
 /*
- * The journal's number for a directory. 0: nothing. A directory that has the number of one that was
- * removed and is elsewhere now was made anew, by a recovery that was killed before it could say so,
- * and is empty.
+ * Returns the journal's number of a directory, or 0. A directory with the number of a removed one,
+ * which has another number now, was made anew by a recovery that was killed before it could note
+ * that, and is empty.
  */
 static uint64_t number_of(const struct recover_places *p, uint64_t ino)
 {
@@ -237,7 +237,7 @@ static uint64_t places_number(struct undo_place *u, uint64_t ino)
 	return number_of(container_of(u, struct recover_places, undo), ino);
 }
 
-/* The directory may have been there before: then it was found under the number that it has. */
+/* Notes a directory made anew. If it existed before, it was found under its present number. */
 static void places_remade(struct undo_place *u, uint64_t ino, int fd, uint64_t dir,
 			  const char *name)
 {
@@ -249,7 +249,7 @@ static void places_remade(struct undo_place *u, uint64_t ino, int fd, uint64_t d
 	places_named(u, ino, dir, name, true);
 }
 
-/* In a copy inodes have other numbers, and nothing is undone twice. */
+/* In a copy inodes have other numbers, and no operation is undone twice. */
 struct undo_place *recover_places_undo(struct recover_places *p, int stash, bool copy)
 {
 	p->undo = (struct undo_place){
@@ -262,10 +262,10 @@ struct undo_place *recover_places_undo(struct recover_places *p, int stash, bool
 	return &p->undo;
 }
 
-/* Directories that are still to be read, by their numbers. */
+/* Directories to be read, by number. */
 struct dirs_left vec_of(uint64_t);
 
-/* Below ROOT there may be other file systems, where the same numbers mean other things. */
+/* Reads one directory, without other file systems in it: their numbers mean other inodes. */
 static int walk_one(struct recover_places *p, uint64_t dir_ino, dev_t dev, struct dirs_left *todo)
 {
 	auto_fd at = open_place(p, dir_ino);
@@ -278,7 +278,7 @@ static int walk_one(struct recover_places *p, uint64_t dir_ino, dev_t dev, struc
 		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) || st.st_dev != dev)
 			continue;
 		uint64_t ino = S_ISDIR(st.st_mode) ? number_of(p, st.st_ino) : st.st_ino;
-		/* A directory that is bound somewhere inside of itself is read once. */
+		/* A directory that is bound inside of itself is read once. */
 		if (S_ISDIR(st.st_mode) && ino && ino != p->root_ino && !place_of(p, ino))
 			vec_push(todo, ino);
 		recover_places_add(p, ino, dir_ino, e->d_name);
@@ -287,8 +287,8 @@ static int walk_one(struct recover_places *p, uint64_t dir_ino, dev_t dev, struc
 }
 
 /*
- * However deep it is, one directory is open at a time. A directory that may not be read was not
- * changed.
+ * Reads all directories, with one open at a time at any depth. A directory that may not be read was
+ * not changed.
  */
 static int places_walk(struct recover_places *p, struct err *err)
 {
@@ -315,7 +315,7 @@ static int places_walk(struct recover_places *p, struct err *err)
 
 struct journal {
 	struct vec_of(struct undo) ops;	 /* in order */
-	struct vec_of(struct anew) anew; /* operations already undone, in the same order */
+	struct vec_of(struct anew) anew; /* operations undone already, in the same order */
 	uint64_t last;
 };
 
@@ -335,7 +335,7 @@ static bool is_settled(const struct undo *u)
 	return u->ino == UINT64_MAX;
 }
 
-/* An undone operation counts for the number of a directory that it made. */
+/* Reads an operation; if it was undone, the number of the directory that it made counts. */
 static void read_operation(struct journal *j, const unsigned char *body, size_t len, uint64_t at,
 			   const uint64_t *undone)
 {
@@ -344,7 +344,7 @@ static void read_operation(struct journal *j, const unsigned char *body, size_t 
 	if (undo_decode(body, len, &u) < 0)
 		return;
 	u.at = at;
-	if (u.seq <= j->last) { /* not ours */
+	if (u.seq <= j->last) { /* not of this journal */
 		undo_release(&u);
 		return;
 	}
@@ -358,7 +358,7 @@ static void read_operation(struct journal *j, const unsigned char *body, size_t 
 	settle_one(j, u.seq);
 }
 
-/* Up to the first record that is not whole: what comes after it never happened. */
+/* Reads the journal up to the first incomplete record: operations after that were never done. */
 static void read_journal(struct journal *j, unsigned char *data, size_t size)
 {
 	size_t at = 0;
@@ -403,7 +403,7 @@ static int undo_journal(struct journal *j, int fd, int root_fd, int stash, const
 	size_t left = 0;
 	int rc, one = 0;
 
-	for (size_t i = j->anew.n; i-- > 0;) /* as it was undone */
+	for (size_t i = j->anew.n; i-- > 0;) /* in the order of undoing */
 		vec_push(&p->anew, j->anew.v[i]);
 	rc = places_walk(p, err);
 	for (size_t i = j->ops.n; !rc && i-- > 0;) {
@@ -427,8 +427,8 @@ static int undo_journal(struct journal *j, int fd, int root_fd, int stash, const
 /* ---- clearing away ---- */
 
 /*
- * Removes what is in `d`. 1: all of it. 0: but for a directory that is not empty, whose name is
- * then in `name`.
+ * Removes the entries of `d`. Returns 1 if all are removed; 0 if a directory is not empty, whose
+ * name is then in `name`.
  */
 static int empty_dir(DIR *d, char name[NAME_MAX + 1])
 {
@@ -449,7 +449,7 @@ static int empty_dir(DIR *d, char name[NAME_MAX + 1])
 	return 1;
 }
 
-/* A directory of ours may not let us in. */
+/* Opens a directory to empty it; one of ours may have a mode that does not let us in. */
 static int open_to_empty(int dir, const char *name)
 {
 	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -462,7 +462,7 @@ static int open_to_empty(int dir, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Down to where nothing is left, and up again: one directory is open, however deep it is. */
+/* Empties a tree from the bottom up, with one directory open at any depth. */
 static int empty_tree(int top)
 {
 	auto_vec struct vec_of(char *) names = { 0 };
@@ -519,8 +519,8 @@ int forget_remove_tree(int dir, const char *name)
 }
 
 /*
- * Clears what the journal does not need: removed things that are durable, copies that were not
- * finished.
+ * Removes files that the journal does not need: removed files whose removal is durable, and
+ * incomplete copies.
  */
 static void clear_stash(int stash)
 {
@@ -534,8 +534,8 @@ static void clear_stash(int stash)
 }
 
 /*
- * A user who may write to ROOT can put a stash there, with a journal that says what he likes: a
- * stash that is not our own is not believed.
+ * Checks that the stash is our own. A user who may write to ROOT can make a stash there, with any
+ * journal, which must not be trusted.
  */
 int forget_stash_check(int stash, const char *root, struct err *err)
 {
@@ -556,7 +556,7 @@ static bool is_ours(const struct stat *st)
 	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1;
 }
 
-/* Gives how many operations were undone, or -errno. */
+/* Returns how many operations were undone, or -errno. */
 static int recover_journal(int root_fd, int stash, const char *root, struct err *err)
 {
 	auto_fd fd = openat(stash, "journal", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -606,13 +606,13 @@ int forget_recover_locked(int root_fd, const char *root, struct err *err)
 	if (rc < 0)
 		return rc;
 	clear_stash(stash);
-	unlinkat(root_fd, STASH_NAME, AT_REMOVEDIR); /* if it has no snapshots */
+	unlinkat(root_fd, STASH_NAME, AT_REMOVEDIR); /* unless it has snapshots */
 	return undone || rc ? 1 : 0;
 }
 
 int forget_root_lock(int root_fd, const char *root, bool wait, struct err *err)
 {
-	/* A guardian that is about to clear up may hold the lock for a moment. */
+	/* A guardian may hold the lock for a moment while it clears up. */
 	for (int i = 0; i < 100; i++) {
 		if (!flock(root_fd, LOCK_EX | LOCK_NB))
 			return 0;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_remake.c - a directory that was removed while its removal waits for a sync: what it looked
- * like, and making it anew. The directory was empty, so that is all there is to it; only its number
- * is another one then.
+ * forget_remake.c - a removed directory whose removal waits for a sync: notes its attributes, and
+ * makes it anew. The directory was empty, so only its number then differs.
  *
- * R1: making it again where it is, because a recovery was killed in between, changes nothing.
+ * R1: making it again where it exists, after a recovery was killed in between, changes nothing.
  *
- * Its extended attributes are the undo's value, each as
+ * Its extended attributes are the value of the undo, each as
  *
  *	4 bytes + bytes   its name, with a zero at the end
  *	4 bytes + bytes   its value
@@ -24,11 +23,11 @@ enum { LIST_MAX = 64 << 10, VALUE_MAX = 64 << 10, ALL_MAX = 1 << 20 };
 static const char acl_access[] = "system.posix_acl_access";
 static const char acl_default[] = "system.posix_acl_default";
 
-/* ---- what it looks like ---- */
+/* ---- noting ---- */
 
 /*
- * An attribute that may not be read cannot come back: a user sees no more of a directory that is
- * his own.
+ * Notes the attributes. An attribute that may not be read cannot come back: a user may not see all
+ * attributes of his own directory.
  */
 static int note_xattrs(const char *path, struct strbuf *out)
 {
@@ -70,9 +69,9 @@ int forget_remake_note(int fd, struct undo *u)
 	return 0;
 }
 
-/* ---- making it ---- */
+/* ---- making ---- */
 
-/* The next field, or NULL if there is none; the journal is not believed. */
+/* Returns the next field, or NULL if there is none; the journal is not trusted. */
 static const char *next_bytes(const char **at, size_t *left, size_t *len)
 {
 	const char *data;
@@ -88,7 +87,7 @@ static const char *next_bytes(const char **at, size_t *left, size_t *len)
 	return data;
 }
 
-/* Security modules and file systems may have given it some that cannot be set. */
+/* False for attributes that cannot be set: those of security modules and file systems. */
 static bool is_fatal(int error)
 {
 	return error != EPERM && error != EACCES && error != ENOTSUP;
@@ -99,7 +98,7 @@ static int set_xattrs(const char *path, const struct undo *u)
 	const char *at = u->value, *name, *value;
 	size_t left = u->value ? u->value_len : 0, name_len, len;
 
-	/* The directory above may have given it lists that it did not have. */
+	/* The directory may have inherited lists that the old one did not have. */
 	removexattr(path, acl_access);
 	removexattr(path, acl_default);
 	while ((name = next_bytes(&at, &left, &name_len))) {
@@ -120,7 +119,7 @@ static int set_looks(int fd, const struct undo *u)
 
 	if (rc)
 		return rc;
-	/* A user who may not give directories away has none of others to make. */
+	/* A user who may not give directories away has none of another user to make. */
 	if (fchownat(fd, "", u->uid, u->gid, AT_EMPTY_PATH) && (errno != EPERM || !geteuid()))
 		return -errno;
 	if (chmod(path.text, u->mode) || utimensat(AT_FDCWD, path.text, times, 0))

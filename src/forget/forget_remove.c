@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_remove.c - operations that take names away: unlink, rmdir, rename. The operations are done
- * in ROOT at once. Where they wait for a sync, how to take them back goes to the journal before
- * that: a file goes to the stash instead, with all its data; an empty directory's attributes are
- * written down (forget_remake.c). A directory cannot go to the stash: that needs the right to write
- * to it, and some file systems, such as overlayfs, do not move directories at all.
+ * forget_remove.c - operations that remove names: unlink, rmdir, rename. Such operations are done
+ * in ROOT at once. If they wait for a sync, the steps that undo them go to the journal first: a
+ * file is moved to the stash, with all its data; an empty directory's attributes are noted
+ * (forget_remake.c). A directory cannot be moved to the stash: that needs the right to write to it,
+ * and some file systems, such as overlayfs, do not move directories at all.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 
 /* ---- removing ---- */
 
-/* The node of a name, with a reference; NULL: there is none, or `*rc` says what is wrong. */
+/* Returns the node of a name, with a reference; NULL if there is none, or an error in `*rc`. */
 static struct node *node_at(struct forget *f, struct node *p, int dir, const char *name, int *rc)
 {
 	struct stat st;
@@ -65,7 +65,7 @@ static void from_stash(struct forget *f, struct node *n, int dir, const char *na
 	stash_change_end(n, renameat(f->stash_fd, stashed, dir, name) ? 0 : -1);
 }
 
-/* How to bring `n` back, once its name is taken away by `u`. */
+/* Prepares the undo `u` to bring `n` back after the removal of its name. */
 static int prepare_return(struct forget *f, struct node *n, struct undo *u)
 {
 	u->stashed = !S_ISDIR(n->type);
@@ -75,15 +75,15 @@ static int prepare_return(struct forget *f, struct node *n, struct undo *u)
 	return at.fd < 0 ? at.fd : forget_remake_note(at.fd, u);
 }
 
-/* Before a name of `n` goes for good: only its descriptor keeps `n` then, if it can have one. */
+/* Called before a name of `n` is removed for good: then only its descriptor, if any, keeps `n`. */
 static int name_goes(struct forget *f, struct node *n, bool *kept)
 {
 	*kept = node_keep(f, n, false);
-	/* The number of a directory stands in the log, and must not become another's. */
+	/* The log has the number of a directory, which must not become another's. */
 	return *kept || !S_ISDIR(n->type) || !forget_log_waits(f, n) ? 0 : forget_fds_refuse(f);
 }
 
-/* After that; `rc` is what became of it. */
+/* Called after that; `rc` is the result of the removal. */
 static int name_went(struct forget *f, struct node *n, bool kept, int rc)
 {
 	if (rc)
@@ -182,7 +182,7 @@ struct renaming {
 	struct node *p, *q; /* directories */
 	int from, to;
 	const char *name, *name2;
-	struct node *n, *old; /* the node that is renamed, and the one that it replaces, or NULL */
+	struct node *n, *old; /* the node that is renamed, and the replaced one, or NULL */
 	unsigned flags;
 };
 
@@ -191,7 +191,7 @@ static int rename_now(const struct renaming *r)
 	return result((int)syscall(SYS_renameat2, r->from, r->name, r->to, r->name2, r->flags));
 }
 
-/* Where a file was, it goes to the stash first; an empty directory the rename itself replaces. */
+/* Replaces a file, which is moved to the stash first, or an empty directory, by a rename. */
 static int replace(struct forget *f, const struct renaming *r, const struct undo *u)
 {
 	bool kept = true;
@@ -255,13 +255,13 @@ static int rename_for_good(struct call *c, const struct renaming *r)
 
 	if (rc)
 		return rc;
-	forget_caller_enter(c->req); /* the caller owns a whiteout */
+	forget_caller_enter(c->req); /* the whiteout belongs to the caller */
 	rc = rename_now(r);
 	forget_caller_leave(c->req);
 	return replaces ? name_went(c->f, r->old, kept, rc) : rc;
 }
 
-/* A whiteout that a rename leaves is a second operation, which is taken back first. */
+/* Renames and leaves a whiteout: a second operation, which is undone first. */
 static int rename_and_whiteout(struct call *c, struct renaming *r)
 {
 	const struct making whiteout = { .mode = S_IFCHR };
@@ -297,7 +297,7 @@ static int rename_locked(struct call *c, struct renaming *r)
 	if (!r->old && (r->flags & RENAME_EXCHANGE))
 		return -ENOENT;
 	if (r->old == r->n)
-		return 0; /* two names of one file: nothing happens */
+		return 0; /* two names of one file: nothing is done */
 	if (forget_log_waits(f, r->p)) {
 		if (r->flags & RENAME_WHITEOUT)
 			return rename_and_whiteout(c, r);

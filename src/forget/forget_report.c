@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* forget_report.c - commands, and what they say: what is at risk, faults, snapshots. */
+/* forget_report.c - commands and their answers: what is at risk, faults, snapshots. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@ struct reporting {
 	uint64_t now_ns, bytes;
 };
 
-/* Reports are no finer than milliseconds. */
+/* Returns the age, in milliseconds: reports are no finer. */
 static uint64_t age_ms(const struct reporting *r, uint64_t since_ns)
 {
 	return since_ns && since_ns < r->now_ns ? (r->now_ns - since_ns) / 1000000 : 0;
@@ -36,7 +36,7 @@ static void add_number(struct strbuf *text, const char *before, uint64_t n)
 	strbuf_addu(text, n);
 }
 
-/* There may be as many lines as pages: formats would take most of the time. */
+/* Adds a line; without formats, as there may be as many lines as pages. */
 static void range_text(const struct reporting *r, const struct pagefile_risk *risk,
 		       const char *kind)
 {
@@ -156,7 +156,7 @@ static int report_pending(void *ctx, const struct pending_op *op)
 	return 0;
 }
 
-/* The gate is held, shared or alone. */
+/* Reports the risks; the gate is held, shared or alone. */
 void forget_report_risks(struct forget *f, struct strbuf *text, struct strbuf *json)
 {
 	struct reporting r = { .f = f, .text = text, .now_ns = forget_clock_ns() };
@@ -192,7 +192,7 @@ void forget_report_risks(struct forget *f, struct strbuf *text, struct strbuf *j
 			    plural(pending, "operation", "operations"));
 }
 
-/* ---- the others ---- */
+/* ---- other reports ---- */
 
 static void add_json(struct strbuf *out, const char *key, const char *value)
 {
@@ -252,7 +252,7 @@ static int count_fault(void *ctx, const struct fault *fault)
 	return 0;
 }
 
-/* The figures that report_status() tells. */
+/* The figures of report_status(). */
 struct status {
 	uint64_t operations, lost, pages;
 	size_t pending;
@@ -387,7 +387,7 @@ static void report_faults(struct forget *f, struct strbuf *text, struct strbuf *
 static int add_fault(struct forget *f, const struct inject_command *c, struct strbuf *text,
 		     struct strbuf *json, struct err *err)
 {
-	/* Before it is the set's. For what a name is made by, there is nothing yet. */
+	/* Asked before the set takes the fault. A creation has no match for its own path yet. */
 	bool matches = forget_root_has_match(f, c->fault->from.kind == PATH_ANY ? &c->fault->to
 										: &c->fault->from);
 	uint64_t id = 0;
@@ -396,7 +396,7 @@ static int add_fault(struct forget *f, const struct inject_command *c, struct st
 
 	if (rc)
 		return rc;
-	/* The fault is the set's now. */
+	/* The set owns the fault now. */
 	((struct inject_command *)(uintptr_t)c)->fault = NULL;
 	if (text)
 		strbuf_addf(text, "fault %" PRIu64 " waits%s\n", id,
@@ -408,7 +408,7 @@ static int add_fault(struct forget *f, const struct inject_command *c, struct st
 	return 0;
 }
 
-/* Only the sum in words: a test reads the JSON, and the log has each file. */
+/* Loses everything. The words have only the sum: tests read the JSON, and the log has each file. */
 static int lose(struct forget *f, const struct inject_command *c, struct strbuf *text,
 		struct strbuf *json, struct told_list *told, struct err *err)
 {
@@ -432,7 +432,7 @@ static int lose(struct forget *f, const struct inject_command *c, struct strbuf 
 	}
 	if (object.len)
 		strbuf_addf(json, "{\"done\":\"%s\",\"at_risk\":%s}", sentence, object.buf);
-	/* Another command was faster. */
+	/* Another command has lost everything before. */
 	if (text && !risks.len)
 		forget_report_say(text, NULL, sentence);
 	if (json && !object.len)
@@ -440,7 +440,7 @@ static int lose(struct forget *f, const struct inject_command *c, struct strbuf 
 	return 0;
 }
 
-/* Each waiting thread looks whether its fault is still there. */
+/* Wakes the waiting threads, each of which checks that its fault still exists. */
 static void release_waiting(struct forget *f)
 {
 	auto_lock(&f->wait_lock);

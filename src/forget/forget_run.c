@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_run.c - puts options and configuration together, mounts, and serves until the mount ends.
+ * forget_run.c - combines options and configuration, mounts, and serves until the mount ends.
  */
 #include "forget/forget_run.h"
 
@@ -23,10 +23,10 @@
 #include "forget/forget_place.h"
 #include "inject/inject.h"
 
-/* LazyFS's default if its configuration names no FIFO, in the working directory. */
+/* LazyFS's default FIFO, in the working directory, if its configuration names none. */
 #define LAZYFS_FIFO "faults.fifo"
 
-/* One run, with what the options and the configuration together say. */
+/* One run, by the options and the configuration together. */
 struct mount_run {
 	const struct forget_run_opts *o;
 	struct inject_config config;
@@ -37,7 +37,7 @@ struct mount_run {
 	struct inject *faults;
 	int log_fd;
 	pthread_mutex_t log_lock;
-	char *hidden; /* a warning that the mount hides something; NULL: it does not */
+	char *hidden; /* a warning that the mount hides files; or NULL */
 	struct forget *forget;
 	struct forget_place place;
 	struct forget_control *control;
@@ -51,7 +51,7 @@ void forget_run_opts_release(struct forget_run_opts *o)
 
 /* ---- the log ---- */
 
-/* "2026-11-16 03:04:05.678 " */
+/* Adds "2026-11-16 03:04:05.678 ". */
 static void add_time(struct strbuf *out)
 {
 	struct timespec now;
@@ -65,8 +65,8 @@ static void add_time(struct strbuf *out)
 }
 
 /*
- * Writes each line with the time, into the file at once, and to the watching terminal. There may be
- * very many, of a report before a power cut: they are one write.
+ * Writes each line with the time, into the file at once, and to the terminal, if any. A report
+ * before a power cut may have very many lines: they are one write.
  */
 static void log_lines(void *ctx, const char *lines)
 {
@@ -85,7 +85,7 @@ static void log_lines(void *ctx, const char *lines)
 			r->o->say(r->o->ctx, text.buf + start);
 		strbuf_addch(&text, '\n');
 	}
-	/* A log that cannot be written, on a full disk say, is no reason to end. */
+	/* A log that cannot be written, on a full disk say, does not end the mount. */
 	if (r->log_fd >= 0)
 		(void)!io_write_full(r->log_fd, text.buf, text.len);
 }
@@ -99,13 +99,13 @@ static int open_log(struct mount_run *r, struct err *err)
 	r->log_fd = open(r->log, flags, 0644);
 	if (r->log_fd < 0)
 		return err_set(err, -errno, "cannot write the log %s: %m", r->log);
-	/* A log that another server is writing to is not cut under it. */
+	/* A log that another server writes to is not cut. */
 	if (!flock(r->log_fd, LOCK_EX | LOCK_NB) && !r->o->log_append)
 		(void)!ftruncate(r->log_fd, 0);
 	return 0;
 }
 
-/* ---- what goes together ---- */
+/* ---- options that depend on each other ---- */
 
 static int dir_fails(const char *what, const char *given, struct err *err)
 {
@@ -132,7 +132,7 @@ static int check_dir(const char *what, const char *given, char **out, struct err
 	return 0;
 }
 
-/* One mount above the other would hide it, with all that programs still have open in it. */
+/* Refuses a second mount on `mnt`, which would hide the first and all files open in it. */
 static int check_free(const char *mnt, struct err *err)
 {
 	auto_place there = { 0 };
@@ -171,7 +171,7 @@ static int check_dirs(struct mount_run *r, struct err *err)
 	return rc ? rc : forget_nested_check(r->root, err);
 }
 
-/* Absolute, and neither hidden by the mount nor shown in it. */
+/* Makes a path absolute; it must not be hidden by the mount, or shown in it. */
 static int take_path(struct mount_run *r, const char *what, const char *path, char **out,
 		     struct err *err)
 {
@@ -213,7 +213,7 @@ static int take_paths(struct mount_run *r, struct err *err)
 	return rc;
 }
 
-/* Options win over the configuration; a LazyFS configuration means LazyFS's rules. */
+/* Chooses the profile: by the options, then by the configuration, whose default is LazyFS's. */
 static int take_profile(struct mount_run *r, struct err *err)
 {
 	const char *name = either(r->o->profile, r->config.profile);
@@ -274,7 +274,7 @@ static int take_cache(struct mount_run *r, struct err *err)
 
 /* ---- faults ---- */
 
-/* Takes the fault. */
+/* Adds a fault, which it takes. */
 static int add_fault(struct mount_run *r, struct fault *f, struct err *err)
 {
 	int rc = inject_add(r->faults, f, NULL, err);
@@ -329,7 +329,7 @@ static int read_config(struct mount_run *r, struct err *err)
 	return inject_config_read(r->o->config, r->root, r->mnt, &r->config, err);
 }
 
-/* After a crash MNT is a plain directory again, and a program that goes on writes there. */
+/* Warns of files in MNT, which a program may have written there after a crash. */
 static void look_for_hidden(struct mount_run *r)
 {
 	auto_names_in d = names_in(AT_FDCWD, r->mnt);
@@ -428,7 +428,7 @@ static enum forget_run_end end_of(struct mount_run *r, enum forget_end end)
 
 	switch (end) {
 	case FORGET_CRASHED:
-		/* LazyFS's users wait for these words. */
+		/* Users of LazyFS wait for these words. */
 		killed = xasprintf("the mount on %s crashed, as a fault or a command said%s",
 				   r->mnt, r->o->lazyfs ? "; Killing LazyFS" : "");
 		log_lines(r, killed);
@@ -443,7 +443,7 @@ static enum forget_run_end end_of(struct mount_run *r, enum forget_end end)
 	return FORGET_RUN_UNMOUNTED;
 }
 
-/* A server in the background may have no terminal: the log and 'outage umount' tell its failure. */
+/* Reports a failure in the log and to 'outage umount': there may be no terminal. */
 static void tell_failure(struct mount_run *r, const char *why)
 {
 	if (r->log_fd >= 0)
@@ -471,7 +471,7 @@ static int serve(struct mount_run *r, enum forget_run_end *end, struct err *err)
 	rc = forget_serve(r->forget, &how, err);
 	if (rc || how == FORGET_LOST)
 		tell_failure(r, rc ? err->msg : lost);
-	/* Requests from before the end are answered. */
+	/* Requests from before the end get answers. */
 	forget_control_stop(steal(r->control));
 	if (!rc)
 		*end = end_of(r, how);
@@ -510,7 +510,7 @@ int forget_run(const struct forget_run_opts *o, enum forget_run_end *end, struct
 	if (!rc)
 		rc = serve(&r, end, err);
 	if (rc)
-		forget_free(steal(r.forget)); /* unmounts before anything else is said */
+		forget_free(steal(r.forget)); /* unmounts before any further message */
 	return rc;
 }
 

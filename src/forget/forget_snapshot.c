@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_snapshot.c - copies of what is durable, and going back to one.
+ * forget_snapshot.c - makes copies of the durable state, and goes back to one.
  *
- * A snapshot is a directory in the stash: a copy of ROOT, in which what is pending was undone. A
- * snapshot stays when the mount ends, until a command removes it.
+ * A snapshot is a directory in the stash: a copy of ROOT, in which pending operations were undone.
+ * A snapshot outlives the mount, until a command removes it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,7 @@ static int collect_undo(void *ctx, const struct pending_op *op)
 	return 0;
 }
 
-/* Undoes pending operations in the copy, with a copy of what is in the stash. */
+/* Undoes pending operations in the copy, with a copy of the files in the stash. */
 static int undo_in_copy(struct forget *f, struct recover_places *places, int stash)
 {
 	auto_vec struct undo_list ops = { 0 };
@@ -113,7 +113,8 @@ int forget_snapshot_take(struct forget *f, const char *name, struct err *err)
 /* ---- going back ---- */
 
 /*
- * Names the snapshot while ROOT is being made from it: the next server that finds it has to go on.
+ * Names the snapshot while ROOT is being made from it: the next server that finds this file must go
+ * on.
  */
 #define ROLLBACK "rollback"
 
@@ -129,8 +130,9 @@ static int empty_root(int root)
 }
 
 /*
- * The kernel may know that a name is not there, and no node stands for that. Below other
- * directories it has to ask again: those that it knows are not the ones that are there now.
+ * Tells the kernel to forget names in ROOT: it may know that a name does not exist, for which there
+ * is no node. Below other directories the kernel asks anyway: the directories that it knows are
+ * gone.
  */
 static void tell_names(struct forget *f, struct told_list *told)
 {
@@ -140,7 +142,7 @@ static void tell_names(struct forget *f, struct told_list *told)
 		told_add(f, told, &f->root, e->d_name);
 }
 
-/* Can be done again and again, until it was done once. */
+/* Makes ROOT from a snapshot; may be repeated until it succeeds. */
 static int fill_root(int root, int stash, int tree)
 {
 	int rc = empty_root(root);
@@ -205,7 +207,7 @@ int forget_snapshot_finish_rollback(int root_fd, int stash, const char *root, st
 	return 1;
 }
 
-/* The gate is held alone. */
+/* Goes back to a snapshot; the gate is held alone. */
 static int rollback_inside(struct forget *f, const char *name, int tree, struct told_list *told,
 			   struct err *err)
 {
@@ -266,7 +268,7 @@ int forget_snapshot_drop(struct forget *f, const char *name, struct err *err)
 	rc = forget_remove_tree(all, name);
 	if (rc)
 		return err_set(err, rc, "cannot remove the snapshot %s: %s", name, strerror(-rc));
-	/* The last one takes the directory with it; else it is not empty. */
+	/* The last snapshot takes the directory with it; otherwise the directory is not empty. */
 	unlinkat(f->stash_fd, SNAPSHOTS, AT_REMOVEDIR);
 	return 0;
 }

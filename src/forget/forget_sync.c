@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_sync.c - makes the data of a file durable, and then the operations of the log that a sync
+ * forget_sync.c - makes the data of a file durable, and then the operations in the log that a sync
  * includes.
  */
 #include <errno.h>
@@ -42,7 +42,7 @@ static int sync_locking(struct forget *f, struct node *n)
 	return forget_data_sync(f, n);
 }
 
-/* Removed files may be all that fills ROOT; a file system frees their space now, and so do we. */
+/* Syncs data; if ROOT is full, frees the space of removed files, as a file system does then. */
 int forget_data_sync_freeing(struct forget *f, struct node *n)
 {
 	int rc = sync_locking(f, n), room;
@@ -70,8 +70,8 @@ static int really_sync(struct forget *f, struct node *n, bool data_only)
 }
 
 /*
- * Whether the sync includes metadata: for a sync of data alone a size, or new space; else the
- * file's time is enough, which every write changes.
+ * True if the sync includes metadata: for a sync of data alone a size, or new space; otherwise a
+ * time is enough, which every write changes.
  */
 static bool has_metadata(struct forget *f, struct node *n, bool data_only)
 {
@@ -94,7 +94,8 @@ int forget_data_sync_node(struct forget *f, struct node *n, bool data_only)
 }
 
 /*
- * As on Linux: data that could not be written is taken for clean, unless the fault says otherwise.
+ * Fails a sync as Linux does: data that was not written counts as clean, unless the fault says
+ * otherwise.
  */
 static void fail_sync(struct call *c, struct node *n)
 {

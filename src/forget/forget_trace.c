@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_trace.c - records the application's calls as a trace: where their files are, and marks at
- * their place among them.
+ * forget_trace.c - records the application's calls as a trace, with the places of files, and marks
+ * among the calls.
  *
- * The trace lock is held while anything is written (K2 of forget_call.c).
+ * The trace lock is held while events are written (K2 of forget_call.c).
  *
- * The record must outlive the server, which may be killed. So the events that are gathered for a
- * frame go to the file when something persists or goes wrong, and every second. A write for each
- * event would be slow.
+ * The trace must outlive the server, which may be killed. So gathered events go to the file when
+ * something persists or goes wrong, and every second. A write for each event would be slow.
  */
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -15,7 +14,7 @@
 #include "core/trace.h"
 #include "forget/forget_impl.h"
 
-/* A failure to write the trace is told once; the mount goes on. */
+/* Ends the trace after a failure, which is logged; the mount goes on. */
 static void end_trace(struct forget *f, const struct err *err)
 {
 	forget_log(f, "the trace ends here: %s", err->msg);
@@ -48,7 +47,7 @@ static void put_call(struct forget *f, const struct posix_event *p, uint64_t tim
 	put_event(f, &ev);
 }
 
-/* ---- where things are ---- */
+/* ---- places of files ---- */
 
 static void put_place(struct forget *f, uint64_t ino, uint64_t dir, const char *name)
 {
@@ -63,8 +62,8 @@ struct place_of {
 };
 
 /*
- * Events speak of inodes. Where one is that was there before the trace began, it says before it
- * speaks of it for the first time; what happens to names later is in the events themselves.
+ * Adds the place of an inode that existed before the trace, before the first event about it; later
+ * changes of its names are in the events.
  */
 static void introduce(struct forget *f, struct node *n)
 {
@@ -125,7 +124,7 @@ void forget_trace_call(struct call *c)
 		flush(f);
 }
 
-/* ---- what a person should know at its place among the calls ---- */
+/* ---- notes for the user among the calls ---- */
 
 void forget_trace_note(struct forget *f, const char *fmt, ...)
 {
@@ -150,7 +149,7 @@ void forget_trace_hand_over(struct forget *f)
 	flush(f);
 }
 
-/* ---- marks, and what others add ---- */
+/* ---- marks, and events from elsewhere ---- */
 
 void forget_mark(struct forget *f, const char *text, size_t len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* forget_umount.c - ends a mount, and waits until its server has gone. */
+/* forget_umount.c - ends a mount, and waits until its server has ended. */
 #include "forget/forget_umount.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum { FUSERMOUNT_MS = 30000, LOOK_MS = 10, ALONE_MS = 1000 };
 
-/* A descriptor that becomes readable when the server ends; -1 if that is not known. */
+/* Opens a descriptor that becomes readable when the server ends; -1 if the server is unknown. */
 static int open_server(const struct forget_place *p, struct forget_client *c)
 {
 	struct err err = ERR_INIT;
@@ -24,7 +24,7 @@ static int open_server(const struct forget_place *p, struct forget_client *c)
 	return (int)syscall(SYS_pidfd_open, c->server, 0);
 }
 
-/* A user's mount is fusermount3's to end. 0 or -errno. */
+/* Ends a user's mount with fusermount3. Returns 0 or -errno. */
 static int run_fusermount(const struct forget_place *p, bool lazy, struct err *err)
 {
 	const char *argv[] = { "fusermount3", lazy ? "-uz" : "-u", "--", p->mnt, NULL };
@@ -68,7 +68,7 @@ static int busy(const struct forget_place *p, struct err *err)
 		p->mnt, strbuf_str(&who));
 }
 
-/* Whether the server ends before `end`. The server writes what is unsynced first. */
+/* True if the server ends before `end`. The server writes unsynced data first. */
 static bool ends(const struct forget_place *p, int server, uint64_t end)
 {
 	struct pollfd fd = { .fd = server, .events = POLLIN };
@@ -83,8 +83,8 @@ static bool ends(const struct forget_place *p, int server, uint64_t end)
 }
 
 /*
- * A mount namespace that was made meanwhile has a copy of the mount, and with it the server lives
- * on. If no process uses it there, the server is told to end; that loses nothing, either.
+ * Ends the server that lives on because a mount namespace that was made meanwhile has a copy of the
+ * mount. If no process uses the copy, the server is told to end, without any loss.
  */
 static int end_elsewhere(const struct forget_place *p, int server, uint64_t timeout_ms,
 			 uint64_t waited_ms, struct err *err)
@@ -115,7 +115,7 @@ static int wait_for_end(const struct forget_place *p, int server, uint64_t timeo
 	return end_elsewhere(p, server, timeout_ms - soon, soon, err);
 }
 
-/* The server has ended. Only here the user reads that not everything could be written. */
+/* Tells the user, who reads it only here, that the server could not write everything. */
 static int farewell(const struct forget_place *p, const struct forget_client *c, struct err *err)
 {
 	auto_strbuf why = STRBUF_INIT;
@@ -143,7 +143,7 @@ int forget_umount(const char *mnt, bool lazy, uint64_t timeout_ms, struct err *e
 	rc = unmount(&p, lazy, err);
 	if (rc == -EBUSY)
 		busy(&p, err);
-	/* A lazy server may serve on for processes that have files open. */
+	/* After a lazy unmount the server may serve processes that have files open. */
 	if (!rc && !lazy)
 		rc = wait_for_end(&p, server, timeout_ms, err);
 	if (!rc && !lazy)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_undo.c - taking back one operation on names or attributes, and how that is written down.
+ * forget_undo.c - undoes one operation on names or attributes, and encodes such an undo.
  *
- * U1: undoing an operation that was never done, because we were killed between writing it down and
- *     doing it, changes nothing.
- * U2: operations are undone in reverse order; so each finds the names as it left them. Directories
- *     are found by their number, because an operation on what is above them may be durable.
+ * U1: undoing an operation that was never done, because the server was killed between the journal
+ *     and the operation, changes nothing.
+ * U2: operations are undone in reverse order; so each finds the names that it left. Directories are
+ *     found by number, because an operation on a directory above may be durable.
  *
  * On disk, with all numbers in little endian:
  *
@@ -39,7 +39,7 @@ void forget_stash_name(uint64_t seq, char out[32])
 	snprintf(out, 32, "e%llu", llu(seq));
 }
 
-/* ---- doing it ---- */
+/* ---- undoing ---- */
 
 static bool exists(int dir, const char *name)
 {
@@ -60,8 +60,8 @@ static int unmake(const struct undo *u, struct undo_place *p, int dir)
 }
 
 /*
- * A directory that is there was never removed (U1), or was made anew by a process that was killed
- * then.
+ * Makes a removed directory anew. A directory that exists was never removed (U1), or was made anew
+ * by a process that was killed then.
  */
 static int make_anew(const struct undo *u, struct undo_place *p, int dir, int slot, uint64_t ino)
 {
@@ -100,7 +100,7 @@ static int rename_back(const struct undo *u, struct undo_place *p, int dir, int 
 {
 	int rc = 0;
 
-	/* The rename left no name there; so if there is one, it was never done (U1). */
+	/* The rename left no name there; so if there is one, the rename was never done (U1). */
 	if (!exists(dir, u->name[0])) {
 		rc = result(renameat(dir2, u->name[1], dir, u->name[0]));
 		if (!rc) {
@@ -118,7 +118,7 @@ static int swap_back(const struct undo *u, struct undo_place *p, int dir, int di
 
 	if (fstatat(dir, u->name[0], &st, AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	/* Never done (U1), or undone by a process that was killed then. */
+	/* The swap was never done (U1), or undone by a process that was killed then. */
 	if (p->number && p->number(p, st.st_ino) == u->ino)
 		return 0;
 	rc = result(
@@ -165,7 +165,7 @@ int undo_apply(const struct undo *u, struct undo_place *p)
 	auto_fd dir = p->open(p, attribute ? u->ino : u->dir[0]);
 	auto_fd dir2 = two ? p->open(p, u->dir[1]) : -1;
 
-	if (dir < 0) /* a removed inode has no attributes to set back */
+	if (dir < 0) /* the attributes of a removed inode cannot be restored */
 		return attribute && (dir == -ENOENT || dir == -ESTALE) ? 0 : dir;
 	if (two && dir2 < 0)
 		return dir2;
@@ -186,7 +186,7 @@ int undo_apply(const struct undo *u, struct undo_place *p)
 	return -EINVAL;
 }
 
-/* The number comes first: without the mark it says nothing. */
+/* Marks an operation as undone. The number is written first: without the mark it means nothing. */
 int undo_mark(const struct undo *u, const struct undo_place *p, int fd)
 {
 	off_t at = (off_t)u->at + JOURNAL_HEAD;
@@ -200,7 +200,7 @@ int undo_mark(const struct undo *u, const struct undo_place *p, int fd)
 	return rc ? rc : io_pwrite_full(fd, "U", 1, at);
 }
 
-/* ---- writing it down ---- */
+/* ---- encoding ---- */
 
 void undo_attributes(struct undo *u, const struct stat *st)
 {
@@ -277,7 +277,7 @@ static char *read_text(struct undo_reader *r, size_t *len)
 	return text;
 }
 
-/* A name goes into no other directory. */
+/* True if a text is not a name in its directory. */
 static bool bad_name(const char *s, size_t len)
 {
 	return !s || strlen(s) != len || strchr(s, '/') || streq(s, ".") || streq(s, "..");

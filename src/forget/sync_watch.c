@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sync_watch.c - the seccomp filter in the child, and its notifications in the parent. */
+/* sync_watch.c - sets the seccomp filter in the child, and answers its questions in the parent. */
 #include "forget/sync_watch.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@
 
 /* ---- the child ---- */
 
-/* Calls of another architecture's numbers pass unseen. */
+/* Sets the filter. Calls by the numbers of another architecture are not seen. */
 static int set_filter(void)
 {
 	struct sock_filter code[] = {
@@ -50,7 +50,7 @@ static int set_filter(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A message with the descriptor, or with what went wrong. */
+/* Sends a message with the descriptor, or with the error. */
 void sync_watch_send(int socket)
 {
 	int fd = set_filter(), wrong = min(fd, 0);
@@ -71,7 +71,7 @@ int sync_watch_receive(int socket)
 	return wrong ? wrong : -ECHILD;
 }
 
-/* sync concerns all file systems. */
+/* True if a sync concerns the device; sync(2) concerns all. */
 static bool concerns(const struct seccomp_notif *q, dev_t dev)
 {
 	char path[64];
@@ -93,7 +93,7 @@ bool sync_watch_answer(int fd, dev_t dev, void (*synced)(void *ctx, pid_t pid), 
 	if (!(p.revents & POLLIN))
 		return !(p.revents & (POLLHUP | POLLERR | POLLNVAL));
 	if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &q))
-		return true; /* the asking process was killed meanwhile */
+		return true; /* the process was killed meanwhile */
 	struct seccomp_notif_resp answer = { .id = q.id,
 					     .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
 	if (concerns(&q, dev))
