@@ -78,8 +78,10 @@ check 'app: and the cause is known' eval '! grep -q "^unexplained" run/shrunk/0/
 check 'app: it shows again' gives 1 replay run/shrunk/0
 check 'app: it is not replaced' eval 'gives 2 shrink $app && complains "holds a finding already"'
 check 'app: nor put where its run is not' eval 'gives 2 shrink $app -o alone && complains "needs its run"'
+cp -a run another
+check 'app: nor into another run' eval 'gives 2 shrink $app -o another/shrunk/1 && complains "needs its run, .*run: " && [ ! -e another/shrunk/1 ]'
 check 'app: a small one stays as it is' gives 0 shrink run/shrunk/0 -o run/shrunk/1
-check 'app: which is said' grep -q '^run/shrunk/1: \([0-9]*\) of \1 lost operations\?, .*as small as it gets already$' out
+check 'app: which is said' grep -q '^run/shrunk/1: \([0-9]*\) of \1 lost operations\?, .*nothing smaller was found$' out
 check 'app: and is kept' eval 'cmp <(sed "/^acks/d" run/shrunk/0/case) <(sed "/^acks/d" run/shrunk/1/case)'
 check 'app: a report has it' eval 'gives 0 report run/shrunk/1 && grep -q "f[1-6]" out'
 printf '#!/bin/sh\n' >looks
@@ -105,6 +107,6 @@ rm pool
 check 'pm: without its file, too' gives 1 replay $pm
 check 'pm: which is not made' test ! -e pool
 check 'pm: nor when the time is up' eval 'late $pm replay && [ ! -e pool ]'
-check 'pm: a small one stays as it is' eval 'gives 0 shrink $pm && grep -q "as small as it gets already$" out'
+check 'pm: a small one stays as it is' eval 'gives 0 shrink $pm && grep -q "nothing smaller was found$" out'
 check 'pm: it shows again' gives 1 replay r/shrunk/0
 done_testing

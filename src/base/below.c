@@ -396,9 +396,9 @@ char *below_real(const char *dir)
 	if (n < 0 || n == (ssize_t)sizeof(name))
 		return realpath(dir, NULL);
 	char *real = xmemdupz(name, (size_t)n);
-	int fd = h->fd;
-	if (!find_held(real, &rest) || *rest)
-		hold_as(xstrdup(real), fcntl(fd, F_DUPFD_CLOEXEC, 0));
+	int fd = find_held(real, &rest) && !*rest ? -1 : fcntl(h->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd >= 0)
+		hold_as(xstrdup(real), fd);
 	return real;
 }
 

@@ -477,7 +477,15 @@ static int make_above(const char *dir, char *name, bool in_run, struct err *err)
 	return rc ? rc : below_sweep(dir, name, err);
 }
 
-int case_place(const char *path, const char *kind, bool force, struct err *err)
+/* Both may be named in several ways. */
+static bool is_same_dir(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+int case_place(const char *path, const char *of, bool force, struct err *err)
 {
 	auto_free char *at = below_case(path), *dir = NULL, *name = NULL;
 	bool in_run = below_split(path, &dir, &name);
@@ -491,13 +499,14 @@ int case_place(const char *path, const char *kind, bool force, struct err *err)
 			       "-o",
 			       path);
 	/* The place would be replaced with all it holds. */
-	if (kind && !in_run && lstat(path, &st) == 0)
+	if (of && !in_run && lstat(path, &st) == 0)
 		return err_set(err, -EEXIST, "%s is there already: leave out -o", path);
-	if (kind && !case_is(above, kind))
+	auto_free char *run = of ? below_run_of(of) : NULL;
+	if (run && !is_same_dir(above, run))
 		return err_set(err, -EINVAL,
-			       "%s cannot be the place of a finding of outage %s, which needs its "
-			       "run: leave out -o",
-			       path, kind);
+			       "%s cannot be the place of a finding that needs its run, %s: leave "
+			       "out -o",
+			       path, run);
 	return make_above(dir, name, in_run, err);
 }
 

@@ -163,10 +163,10 @@ int case_keep(struct case_keeper *k, size_t nested, uint64_t n, const void *find
 	      struct err *err) must_check;
 /*
  * For a finding that is made of another one: its place is free, or `force` says that what is there
- * is replaced, and the directory above it is made. A finding of that kind needs its run, and lies
- * in one; NULL: it stands by itself.
+ * is replaced, and the directory above it is made. A finding made `of` one that needs its run lies
+ * in the same run; NULL: it stands by itself.
  */
-int case_place(const char *path, const char *kind, bool force, struct err *err) must_check;
+int case_place(const char *path, const char *of, bool force, struct err *err) must_check;
 /* Keeps such a finding there. */
 int case_put_at(const struct case_kind *k, const char *path, const void *finding, struct err *err)
 	must_check;

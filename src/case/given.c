@@ -83,7 +83,7 @@ static int differs(const struct record_field *f, const struct strbuf *was, const
 	if (f->kind == RECORD_PROSE)
 		return err_set(err, -EINVAL, "the run began with another --%s: %s", name, then);
 	return err_set(err, -EINVAL, "the run began with --%s %s and cannot go on with %s: %s",
-		       name, was->len ? was->buf : "left out", is->len ? is->buf : "its default",
+		       name, was->len ? was->buf : "left out", is->len ? is->buf : "another value",
 		       then);
 }
 

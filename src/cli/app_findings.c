@@ -237,7 +237,7 @@ static int shrink(const struct shrink_request *r)
 {
 	struct shrinking o = { .r = r };
 	struct err err = ERR_INIT;
-	int rc = case_place(r->output, "app", r->force, &err);
+	int rc = case_place(r->output, r->dir, r->force, &err);
 
 	if (!rc)
 		rc = ready(&o.f, r->dir, r->trust, &err);

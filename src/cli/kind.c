@@ -90,7 +90,7 @@ void kind_print_shrunk(const struct shrink_request *r, const struct case_shrunk 
 		       COUNT_S(small->tried, "state"),
 		       small->lost_after < small->lost_before
 			       ? ""
-			       : "; the finding is as small as it gets already");
+			       : "; nothing smaller was found");
 }
 
 /* A directory that cannot be read is listed, too: then its line says why. */

@@ -201,7 +201,7 @@ static int shrink(const struct shrink_request *r)
 	struct shrinking o = { .r = r };
 	struct err err = ERR_INIT;
 
-	if (case_place(r->output, "pm", r->force, &err) || pm_finding_load(r->dir, &o.f, &err))
+	if (case_place(r->output, r->dir, r->force, &err) || pm_finding_load(r->dir, &o.f, &err))
 		return cli_fail(&err);
 	int status = pm_finding_ready(&o.f, r->trust, &err)
 			     ? cli_fail(&err)

@@ -104,6 +104,20 @@ static uint64_t beats_of(void *ctx, uint64_t unit)
 
 /* ---- what tasks tell ---- */
 
+static void stop_at_limit(struct tasks_parent *p)
+{
+	for (unsigned i = 0; i < p->opts->jobs; i++)
+		if (p->opts->max_cases && *p->found >= p->opts->max_cases)
+			p->slot[i].shared->progress.stop = true;
+}
+
+/* Counts a finding that no task has counted. */
+static void count_found(struct tasks_parent *p)
+{
+	++*p->found;
+	stop_at_limit(p);
+}
+
 static void failed(struct tasks_parent *p, const char *words)
 {
 	p->result->errors++;
@@ -175,13 +189,6 @@ static void take_message(struct tasks_parent *p, struct task_slot *s, const stru
 }
 
 /* A task that makes a finding smaller does that to its end. */
-static void stop_at_limit(struct tasks_parent *p)
-{
-	for (unsigned i = 0; i < p->opts->jobs; i++)
-		if (p->opts->max_cases && *p->found >= p->opts->max_cases)
-			p->slot[i].shared->progress.stop = true;
-}
-
 static void on_message(void *ctx, unsigned worker, uint32_t kind, const void *data, size_t len)
 {
 	struct tasks_parent *p = ctx;
@@ -269,6 +276,7 @@ static void keep_unless_known(struct tasks_parent *p, unsigned i, const struct s
 			   p->opts->strange, &dir, &err);
 	p->result->findings++;
 	p->slot[i].shared->cases++;
+	count_found(p);
 	p->opts->found(p->opts->ctx, words, rc ? "" : dir, script->w.ops.n);
 	if (rc)
 		p->opts->failed(p->opts->ctx, err.msg);
@@ -325,8 +333,9 @@ static bool is_walk(const struct tasks_parent *p, unsigned i)
 static bool can_walk_on(struct tasks_parent *p, unsigned i)
 {
 	struct shared *s = p->slot[i].shared;
+	uint64_t max = p->opts->max_cases;
 
-	if (!is_walk(p, i) || s->cases >= (p->opts->max_cases ? p->opts->max_cases : CASES_MAX))
+	if (!is_walk(p, i) || (max ? *p->found >= max : s->cases >= CASES_MAX))
 		return false;
 	s->walk_from = s->progress.walks + 1;
 	s->progress.beat = 0; /* until then, no operation has begun */

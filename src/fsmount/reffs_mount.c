@@ -45,8 +45,7 @@ static int load_first(struct reffs_mount *m, const struct reffs_mount_opts *opts
 static int mount_session(struct reffs_mount *m, const char *dir, bool allow_other, struct err *err)
 {
 	char program[] = "outage", option[] = "-o", other[] = "allow_other";
-	/* If this process is killed, fusermount3 unmounts. */
-	char name[] = "fsname=reffs,subtype=outage,auto_unmount";
+	char name[] = "fsname=reffs,subtype=outage";
 	char *argv[] = { program, option, name, option, other, NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(allow_other ? 5 : 3, argv);
 	auto_free char *mnt = realpath(dir, NULL);
@@ -131,6 +130,7 @@ void reffs_mount_free(struct reffs_mount *m)
 	if (!m)
 		return;
 	session_close(&m->session);
+	guardian_dismiss(&m->guardian);
 	while (m->listings) { /* after a forced unmount the kernel closes nothing */
 		struct reffs_listing *l = m->listings;
 
