@@ -82,7 +82,7 @@ check 'another budget' refused_like 'began with --budget 60 and cannot go on wit
 check 'another command' refused_like 'began with another --check' app --resume run --check true
 check 'another directory' eval "! '$OUTAGE' app --resume run data 2>err && complains 'leave data out'"
 check 'another place' eval "! '$OUTAGE' app --resume run -o run2 2>err && complains 'leave -o out'"
-check 'no run at all' refused_like 'cannot use nothing' app --resume nothing
+check 'no run at all' refused_like 'nothing is not the directory of a run' app --resume nothing
 cp -r run foreign
 sed -i 's/^budget .*/budget 61/' foreign/run
 check 'one that somebody else may have made' refused_like 'not made by you.*--trust' app --resume foreign

@@ -50,7 +50,7 @@ check 'is not there afterwards' test ! -e pool
 check 'another budget' refused_like 'began with --budget 30 and cannot go on with 10' pm --resume run --budget 10
 check 'another program' eval "! '$OUTAGE' pm --resume run true 2>err && complains 'leave true out'"
 check 'another size' eval "! '$OUTAGE' pm --resume run --size 1M 2>err && complains 'leave --size out'"
-check 'no run at all' refused_like 'cannot use nothing' pm --resume nothing
+check 'no run at all' refused_like 'nothing is not the directory of a run' pm --resume nothing
 cp -r run foreign
 sed -i 's/^budget .*/budget 31/' foreign/run
 check 'one that somebody else may have made' refused_like 'not made by you.*--trust' pm --resume foreign

@@ -371,7 +371,7 @@ int below_hold(const char *dir, struct err *err)
 		return 0;
 	int fd = openat(h ? h->fd : AT_FDCWD, h ? rest : root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return err_set(err, -errno, "cannot use %s: %m", root);
+		return err_set(err, -errno, "%s is not the directory of a run: %m", root);
 	hold_as(steal(root), fd);
 	return 0;
 }
