@@ -129,16 +129,25 @@ static uint64_t now_ms(void)
 	return util_now_ns() / 1000000;
 }
 
-/* Waits for a child's end until a time. */
-static void wait_until(uint64_t when_ms)
+/* The signals that a keeper waits for: a child has ended, or the command is no longer wanted. */
+static sigset_t keeper_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	return set;
+}
+
+/* Waits for a child's end until a time. False if the command is no longer wanted. */
+static bool wait_until(uint64_t when_ms)
 {
 	uint64_t now = now_ms(), left = when_ms > now ? when_ms - now : 0;
 	struct timespec t = { (time_t)(left / 1000), (long)(left % 1000) * 1000000 };
-	sigset_t child;
+	sigset_t set = keeper_signals();
 
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
-	sigtimedwait(&child, NULL, &t);
+	return sigtimedwait(&set, NULL, &t) != SIGTERM;
 }
 
 /* Reaps children. True if `shell` has ended; gives its status. */
@@ -211,7 +220,7 @@ static bool keep_one(const struct start *s, uint64_t timeout_ms, struct sandbox_
 {
 	uint64_t look_ms = min(timeout_ms / LOOKS + 1, (uint64_t)LOOK_MS), grace;
 	struct patience patience;
-	bool ended = false;
+	bool ended = false, wanted = true;
 	/* With vfork(), the page tables of a large process are not copied. */
 	pid_t shell = vfork();
 
@@ -223,11 +232,12 @@ static bool keep_one(const struct start *s, uint64_t timeout_ms, struct sandbox_
 	if (shell < 0)
 		return false;
 	patience_renew(&patience);
-	while (!(ended = reap(shell, &told->status)) && !out_of_time(s, &patience, timeout_ms))
-		wait_until(now_ms() + look_ms);
+	while (!(ended = reap(shell, &told->status)) && wanted &&
+	       !out_of_time(s, &patience, timeout_ms))
+		wanted = wait_until(now_ms() + look_ms);
 	told->hung = !ended;
-	for (grace = now_ms() + GRACE_MS; ended && any_left() && now_ms() < grace;) {
-		wait_until(now_ms() + 5);
+	for (grace = now_ms() + GRACE_MS; ended && wanted && any_left() && now_ms() < grace;) {
+		wanted = wait_until(now_ms() + 5);
 		(void)reap(shell, &told->status);
 	}
 	told->left = ended && any_left();
@@ -282,14 +292,12 @@ static void keep(const struct sandbox_opts *opts, int fd)
 	bool own = getpid() == 1, stay = opts->shared && own;
 	struct sandbox_request r = { 0 };
 	struct strbuf variables = STRBUF_INIT;
-	sigset_t child;
+	sigset_t set = keeper_signals();
 	int mounts = -1, n, fds[PASS_MAX];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &child, NULL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
 	/* Mounts that are made here stay private. */
 	if (own && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
 		stay = false;
@@ -461,6 +469,18 @@ static void judge(const struct sandbox_told *told, bool heard, struct check_resu
 	r->left_processes = heard && told->left;
 }
 
+/*
+ * Has the keeper end the command, and waits until no process of it is left: without a namespace
+ * only the keeper, which inherits orphans, finds processes that are started meanwhile.
+ */
+static void ask_to_end(const struct sandbox_keeper *k)
+{
+	struct pollfd answer = { k->fd, POLLIN, 0 };
+
+	kill(k->pid, SIGTERM);
+	(void)poll(&answer, 1, BACKSTOP_MS);
+}
+
 /* Makes the keeper run the command, and waits for its answer. False: there was none in time. */
 static bool ask_keeper(struct sandbox_keeper *k, const struct sandbox_opts *opts,
 		       struct stream s[STREAMS], struct sandbox_told *told, bool *heard,
@@ -480,6 +500,8 @@ static bool ask_keeper(struct sandbox_keeper *k, const struct sandbox_opts *opts
 	if (sent)
 		return true;
 	bool in_time = listen_to(opts, s, k->fd, until, most, told, heard);
+	if (!in_time)
+		ask_to_end(k);
 	if (!in_time || !*heard)
 		reap_kill(k->pid); /* and the processes that the command has started */
 	if (!in_time || !*heard || told->ends)
