@@ -129,14 +129,20 @@ static uint64_t now_ms(void)
 	return util_now_ns() / 1000000;
 }
 
-/* The signals that a keeper waits for: a child has ended, or the command is no longer wanted. */
+/*
+ * Tells a keeper that the command is no longer wanted. No other signal does: SIGTERM comes from a
+ * terminal or timeout(1) to all processes, and a command that is ended by it did not hang.
+ */
+#define UNWANTED SIGRTMIN
+
+/* The signals that a keeper waits for. */
 static sigset_t keeper_signals(void)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGTERM);
+	sigaddset(&set, UNWANTED);
 	return set;
 }
 
@@ -147,7 +153,7 @@ static bool wait_until(uint64_t when_ms)
 	struct timespec t = { (time_t)(left / 1000), (long)(left % 1000) * 1000000 };
 	sigset_t set = keeper_signals();
 
-	return sigtimedwait(&set, NULL, &t) != SIGTERM;
+	return sigtimedwait(&set, NULL, &t) != UNWANTED;
 }
 
 /* Reaps children. True if `shell` has ended; gives its status. */
@@ -477,7 +483,7 @@ static void ask_to_end(const struct sandbox_keeper *k)
 {
 	struct pollfd answer = { k->fd, POLLIN, 0 };
 
-	kill(k->pid, SIGTERM);
+	kill(k->pid, UNWANTED);
 	(void)poll(&answer, 1, BACKSTOP_MS);
 }
 

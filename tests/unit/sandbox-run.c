@@ -166,6 +166,22 @@ static void watched(void)
 	check_result_release(&r);
 }
 
+/* As timeout(1) and terminals do to all processes. */
+static void keeper_told_to_end(void)
+{
+	struct sandbox_opts o = { .command = "kill -TERM $PPID; sleep 0.3; echo so",
+				  .dir = dir,
+				  .timeout_ms = ENDS_MS,
+				  .no_namespace = no_namespace };
+	struct check_result r = { 0 };
+	struct err err = ERR_INIT;
+	int rc = sandbox_run(&o, &r, &err);
+
+	ok(rc == -ECHILD || (!rc && r.end == CHECK_PASSED),
+	   "a signal to the keeper is no hang of the command");
+	check_result_release(&r);
+}
+
 static void keeper_killed(void)
 {
 	struct sandbox_opts o = { .command = "kill -KILL $PPID; sleep 1000",
@@ -220,6 +236,7 @@ int main(void)
 		output();
 		what_it_finds();
 		watched();
+		keeper_told_to_end();
 	}
 	keeper_killed();
 	(void)!proc_run(&(struct proc_opts){ .argv = remove }, &res, NULL);
