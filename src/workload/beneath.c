@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -114,7 +115,14 @@ static int go(struct way *w)
 	return rc;
 }
 
-int beneath_open_by_hand(int root, const char *path, int flags, mode_t mode)
+static void say_ready(const struct beneath_ready *ready)
+{
+	if (ready)
+		ready->call(ready->ctx);
+}
+
+int beneath_open_by_hand(int root, const char *path, int flags, mode_t mode,
+			 const struct beneath_ready *ready)
 {
 	struct way w = { .root = root, .flags = flags };
 	struct stat st;
@@ -134,6 +142,7 @@ int beneath_open_by_hand(int root, const char *path, int flags, mode_t mode)
 		/* A path with a slash at its end must be a directory: the kernel checks that. */
 		if (w.slash)
 			strbuf_adds(&w.done, "/");
+		say_ready(ready);
 		rc = openat(root, strbuf_str(&w.done), flags | O_NOFOLLOW | O_CLOEXEC, mode);
 		rc = rc < 0 ? -errno : rc;
 	}
@@ -142,8 +151,11 @@ int beneath_open_by_hand(int root, const char *path, int flags, mode_t mode)
 	return rc;
 }
 
-int beneath_open(int root, const char *path, int flags, mode_t mode)
+int beneath_open_ready(int root, const char *path, int flags, mode_t mode,
+		       const struct beneath_ready *ready)
 {
+	/* The call is not tried in vain between `ready` and openat(2). */
+	static atomic_bool is_missing;
 	struct open_how how = {
 		.flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
@@ -151,6 +163,17 @@ int beneath_open(int root, const char *path, int flags, mode_t mode)
 
 	if (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)))
 		how.mode = mode;
-	int fd = io_openat2(root, path, &how);
-	return fd == -ENOSYS ? beneath_open_by_hand(root, path, flags, mode) : fd;
+	if (!is_missing) {
+		say_ready(ready);
+		int fd = io_openat2(root, path, &how);
+		if (fd != -ENOSYS)
+			return fd;
+		is_missing = true;
+	}
+	return beneath_open_by_hand(root, path, flags, mode, ready);
+}
+
+int beneath_open(int root, const char *path, int flags, mode_t mode)
+{
+	return beneath_open_ready(root, path, flags, mode, NULL);
 }

@@ -10,10 +10,19 @@
  * kernel has it. Returns a descriptor, or -errno.
  */
 int beneath_open(int root, const char *path, int flags, mode_t mode);
+/* A function that is called right before the system call that opens the file itself. */
+struct beneath_ready {
+	void (*call)(void *ctx);
+	void *ctx;
+};
+/* beneath_open() that calls `ready`, which may be NULL. */
+int beneath_open_ready(int root, const char *path, int flags, mode_t mode,
+		       const struct beneath_ready *ready);
 /*
- * beneath_open() for kernels before 5.6: follows links itself. No other process may change the tree
- * meanwhile.
+ * beneath_open_ready() for kernels before 5.6: follows links itself. No other process may change
+ * the tree meanwhile.
  */
-int beneath_open_by_hand(int root, const char *path, int flags, mode_t mode);
+int beneath_open_by_hand(int root, const char *path, int flags, mode_t mode,
+			 const struct beneath_ready *ready);
 
 #endif

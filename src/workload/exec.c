@@ -26,14 +26,38 @@ void exec_release(struct exec *x)
 	free(x->buf);
 }
 
+void exec_begin(struct exec *x)
+{
+	if (x->phase != EXEC_BEFORE)
+		return;
+	x->phase = EXEC_UNDER_WAY;
+	if (x->env.begin)
+		x->env.begin(x->env.ctx, x->index);
+}
+
+void exec_end(struct exec *x)
+{
+	int kept = errno;
+
+	exec_begin(x);
+	if (x->phase == EXEC_AFTER)
+		return;
+	x->phase = EXEC_AFTER;
+	if (x->env.end)
+		x->env.end(x->env.ctx, x->index);
+	errno = kept;
+}
+
 int64_t exec_op(struct exec *x, size_t i)
 {
 	assert(i < x->workload->ops.n);
 	const struct op *op = &x->workload->ops.v[i];
 
 	x->index = i;
+	x->phase = EXEC_BEFORE;
 	mode_t mask = umask(0);
 	int64_t result = op->def->exec(x, op);
+	exec_end(x); /* E5: for one that failed on its way to a call */
 	umask(mask);
 	assert(result >= -4095);
 	return result;
@@ -48,14 +72,30 @@ static bool is_device(struct exec *x, const char *path, int flags)
 	return fd >= 0 && fstat(fd, &st) == 0 && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode));
 }
 
-int exec_open_path(struct exec *x, const char *path, int flags, mode_t mode)
+static int open_path(struct exec *x, const char *path, int flags, mode_t mode,
+		     const struct beneath_ready *ready)
 {
 	if (flags & O_PATH)
-		return beneath_open(x->root, path, flags, mode);
+		return beneath_open_ready(x->root, path, flags, mode, ready);
 	if (is_device(x, path, flags))
 		return -EACCES; /* as on a file system mounted with nodev */
 	/* O_NONBLOCK: a fifo without a partner must not hang the run. */
-	return beneath_open(x->root, path, flags | O_NOCTTY | O_NONBLOCK, mode);
+	return beneath_open_ready(x->root, path, flags | O_NOCTTY | O_NONBLOCK, mode, ready);
+}
+
+int exec_open_path(struct exec *x, const char *path, int flags, mode_t mode)
+{
+	return open_path(x, path, flags, mode, NULL);
+}
+
+static void begin_at_open(void *ctx)
+{
+	exec_begin(ctx);
+}
+
+int exec_open_call(struct exec *x, const char *path, int flags, mode_t mode)
+{
+	return open_path(x, path, flags, mode, &(struct beneath_ready){ begin_at_open, x });
 }
 
 int exec_open_parent(struct exec *x, const char *path, const char **name)

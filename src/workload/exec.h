@@ -11,6 +11,10 @@
  * E3: written bytes are a function of workload and operation (content.h).
  * E4: modes are those of the workload: the process's umask is 0 while an operation runs, and only
  *     then, as the files that are kept of a run must not be writable for others.
+ * E5: between env.begin and env.end stand the system calls that the operation is made of, and
+ *     nothing else: a lock that any other call takes in the kernel is a fence, which would order
+ *     the stores of a file system that forgot its own. A function prepares before begin what its
+ *     call needs, and closes the file after end.
  *
  * One exec per thread; because of umask, one operation per process at a time.
  */
@@ -34,7 +38,12 @@ struct exec_env {
 	bool global_sync;
 	/* Commands of `shell` are run. The commands' effects are not kept to the root: see E1. */
 	bool shell;
+	/* Called once each for every operation, whatever its result: see E5. Each may be NULL. */
+	void (*begin)(void *ctx, size_t op);
+	void (*end)(void *ctx, size_t op);
 };
+
+enum exec_phase { EXEC_BEFORE, EXEC_UNDER_WAY, EXEC_AFTER };
 
 struct exec_handle {
 	const char *name;
@@ -47,6 +56,7 @@ struct exec {
 	const struct workload *workload;
 	uint32_t tag;
 	size_t index; /* the operation being performed */
+	enum exec_phase phase;
 	struct vec_of(struct exec_handle) handles;
 	unsigned char *buf; /* aligned for direct I/O */
 	size_t buf_size;
@@ -60,8 +70,22 @@ int64_t exec_op(struct exec *x, size_t i);
 
 /* ---- for the functions in exec_ops.c ---- */
 
+/* Before the first system call of an operation; the second time this does nothing. */
+void exec_begin(struct exec *x);
+/* After the last one. Keeps errno. */
+void exec_end(struct exec *x);
+/* The value of `call`, the only or the last system call of an operation. */
+#define exec_call(x, call)                                                                         \
+	({                                                                                         \
+		exec_begin(x);                                                                     \
+		__auto_type value_ = (call);                                                       \
+		exec_end(x);                                                                       \
+		value_;                                                                            \
+	})
 /* Opens a path argument with `flags`. Returns a descriptor, which the caller closes, or -errno. */
 int exec_open_path(struct exec *x, const char *path, int flags, mode_t mode);
+/* As exec_open_path(), where open(2) is a system call of the operation. */
+int exec_open_call(struct exec *x, const char *path, int flags, mode_t mode);
 /* Opens the directory that holds the last component of `path`; `name` gets that component. */
 int exec_open_parent(struct exec *x, const char *path, const char **name);
 /* Returns a handle's descriptor, or -EBADF. */

@@ -2,6 +2,7 @@
 /*
  * exec_ops.c - performs the operations. Each makes one system call of interest; with a path, the
  * operation opens and closes the file around that call. A failure of any of these is the result.
+ * An open that makes the file is a call of interest, too (E5 in exec.h).
  */
 #include "workload/exec_ops.h"
 
@@ -34,7 +35,15 @@ static struct exec_file open_arg(struct exec *x, const struct arg *arg, int flag
 {
 	if (arg->is_handle)
 		return (struct exec_file){ exec_handle_fd(x, arg->text), -1 };
-	int fd = exec_open_path(x, arg->text, flags, 0644);
+	if (!(flags & O_CREAT)) {
+		int fd = exec_open_path(x, arg->text, flags, 0);
+
+		return (struct exec_file){ fd, fd };
+	}
+	/* A file that is there is opened before the operation begins. */
+	int fd = x->env.begin ? exec_open_path(x, arg->text, flags & ~O_CREAT, 0) : -ENOENT;
+	if (fd == -ENOENT)
+		fd = exec_open_call(x, arg->text, flags, 0644);
 	return (struct exec_file){ fd, fd };
 }
 
@@ -50,7 +59,7 @@ static void opened_close(struct exec_file *o)
 	({                                                                                         \
 		auto_opened opened_ = open_arg((x), &(op)->args[0], (flags));                      \
 		int fd = opened_.fd;                                                               \
-		fd < 0 ? fd : result(call);                                                        \
+		fd < 0 ? fd : result(exec_call(x, call));                                          \
 	})
 
 static int sync_flags(const struct arg *flags)
@@ -62,23 +71,25 @@ static int sync_flags(const struct arg *flags)
  * Writes at `offset`, or at the position if it is -1. A handle was opened without the flags of this
  * operation, which must hold nevertheless: op_persists() makes a promise of them.
  */
-static int64_t write_data(int fd, const struct arg *file, const void *data, size_t len,
-			  off_t offset, const struct arg *flags)
+static int64_t write_data(struct exec *x, int fd, const struct arg *file, const void *data,
+			  size_t len, off_t offset, const struct arg *flags)
 {
 	struct iovec iov = { (void *)(uintptr_t)data, len };
 	int rwf = (flags->num & WRITE_SYNC ? RWF_SYNC : 0) |
 		  (flags->num & WRITE_DSYNC ? RWF_DSYNC : 0);
 
 	if (file->is_handle && rwf)
-		return result(pwritev2(fd, &iov, 1, offset, rwf));
-	return result(offset < 0 ? write(fd, data, len) : pwrite(fd, data, len, offset));
+		return result(exec_call(x, pwritev2(fd, &iov, 1, offset, rwf)));
+	return result(
+		exec_call(x, offset < 0 ? write(fd, data, len) : pwrite(fd, data, len, offset)));
 }
 
 int64_t exec_creat(struct exec *x, const struct op *op)
 {
-	int fd = exec_open_path(x, op->args[0].text, O_WRONLY | O_CREAT | O_TRUNC,
+	int fd = exec_open_call(x, op->args[0].text, O_WRONLY | O_CREAT | O_TRUNC,
 				(mode_t)op->args[1].num);
 
+	exec_end(x);
 	if (fd < 0)
 		return fd;
 	util_close(fd);
@@ -87,8 +98,9 @@ int64_t exec_creat(struct exec *x, const struct op *op)
 
 int64_t exec_open(struct exec *x, const struct op *op)
 {
-	int fd = exec_open_path(x, op->args[0].text, (int)op->args[1].num, (mode_t)op->args[2].num);
+	int fd = exec_open_call(x, op->args[0].text, (int)op->args[1].num, (mode_t)op->args[2].num);
 
+	exec_end(x);
 	if (fd < 0)
 		return fd;
 	exec_set_handle(x, op->handle, fd);
@@ -97,7 +109,7 @@ int64_t exec_open(struct exec *x, const struct op *op)
 
 int64_t exec_close(struct exec *x, const struct op *op)
 {
-	return exec_close_handle(x, op->args[0].text);
+	return exec_call(x, exec_close_handle(x, op->args[0].text));
 }
 
 int64_t exec_mkdir(struct exec *x, const struct op *op)
@@ -105,7 +117,7 @@ int64_t exec_mkdir(struct exec *x, const struct op *op)
 	const char *name;
 	auto_fd dir = exec_open_parent(x, op->args[0].text, &name);
 
-	return dir < 0 ? dir : result(mkdirat(dir, name, (mode_t)op->args[1].num));
+	return dir < 0 ? dir : result(exec_call(x, mkdirat(dir, name, (mode_t)op->args[1].num)));
 }
 
 static int64_t unlink_at(struct exec *x, const char *path, int flags)
@@ -113,7 +125,7 @@ static int64_t unlink_at(struct exec *x, const char *path, int flags)
 	const char *name;
 	auto_fd dir = exec_open_parent(x, path, &name);
 
-	return dir < 0 ? dir : result(unlinkat(dir, name, flags));
+	return dir < 0 ? dir : result(exec_call(x, unlinkat(dir, name, flags)));
 }
 
 int64_t exec_rmdir(struct exec *x, const struct op *op)
@@ -128,9 +140,17 @@ int64_t exec_unlink(struct exec *x, const struct op *op)
 
 int64_t exec_remove(struct exec *x, const struct op *op)
 {
-	int64_t rc = unlink_at(x, op->args[0].text, 0);
+	const char *name;
+	auto_fd dir = exec_open_parent(x, op->args[0].text, &name);
 
-	return rc == -EISDIR ? unlink_at(x, op->args[0].text, AT_REMOVEDIR) : rc;
+	if (dir < 0)
+		return dir;
+	exec_begin(x);
+	int rc = unlinkat(dir, name, 0);
+	if (rc < 0 && errno == EISDIR)
+		rc = unlinkat(dir, name, AT_REMOVEDIR);
+	exec_end(x);
+	return result(rc);
 }
 
 static int64_t make_node(struct exec *x, const char *path, mode_t mode, dev_t dev)
@@ -138,7 +158,7 @@ static int64_t make_node(struct exec *x, const char *path, mode_t mode, dev_t de
 	const char *name;
 	auto_fd dir = exec_open_parent(x, path, &name);
 
-	return dir < 0 ? dir : result(mknodat(dir, name, mode, dev));
+	return dir < 0 ? dir : result(exec_call(x, mknodat(dir, name, mode, dev)));
 }
 
 int64_t exec_mknod(struct exec *x, const struct op *op)
@@ -160,7 +180,7 @@ int64_t exec_link(struct exec *x, const struct op *op)
 
 	if (old_dir < 0 || new_dir < 0)
 		return old_dir < 0 ? old_dir : new_dir;
-	return result(linkat(old_dir, old_name, new_dir, new_name, 0));
+	return result(exec_call(x, linkat(old_dir, old_name, new_dir, new_name, 0)));
 }
 
 int64_t exec_symlink(struct exec *x, const struct op *op)
@@ -168,7 +188,7 @@ int64_t exec_symlink(struct exec *x, const struct op *op)
 	const char *name;
 	auto_fd dir = exec_open_parent(x, op->args[1].text, &name);
 
-	return dir < 0 ? dir : result(symlinkat(op->args[0].text, dir, name));
+	return dir < 0 ? dir : result(exec_call(x, symlinkat(op->args[0].text, dir, name)));
 }
 
 int64_t exec_rename(struct exec *x, const struct op *op)
@@ -186,15 +206,16 @@ int64_t exec_rename(struct exec *x, const struct op *op)
 		flags |= RENAME_EXCHANGE;
 	if (op->args[2].num & RENAME_W_WHITEOUT)
 		flags |= RENAME_WHITEOUT;
-	return result(renameat2(old_dir, old_name, new_dir, new_name, flags));
+	return result(exec_call(x, renameat2(old_dir, old_name, new_dir, new_name, flags)));
 }
 
 /* The offset at which a write takes place: on a handle opened with O_APPEND, the file's end. */
-static uint64_t landing(int fd, const struct arg *arg, uint64_t offset)
+static uint64_t landing(struct exec *x, const struct arg *arg, uint64_t offset)
 {
+	int fd = arg->is_handle ? exec_handle_fd(x, arg->text) : -1;
 	struct stat st;
 
-	if (fd < 0 || !arg->is_handle || !(fcntl(fd, F_GETFL) & O_APPEND) || fstat(fd, &st) < 0)
+	if (fd < 0 || !(fcntl(fd, F_GETFL) & O_APPEND) || fstat(fd, &st) < 0)
 		return offset;
 	return (uint64_t)st.st_size;
 }
@@ -203,8 +224,8 @@ int64_t exec_write(struct exec *x, const struct op *op)
 {
 	uint64_t offset = op->args[1].num;
 	size_t len = op->args[2].num;
+	unsigned char *data = exec_content(x, landing(x, &op->args[0], offset), len);
 	auto_opened o = open_arg(x, &op->args[0], O_RDWR | O_CREAT | sync_flags(&op->args[3]));
-	unsigned char *data = exec_content(x, landing(o.fd, &op->args[0], offset), len);
 
 	if (o.fd < 0)
 		return o.fd;
@@ -212,12 +233,13 @@ int64_t exec_write(struct exec *x, const struct op *op)
 		return -ENOMEM;
 	if (lseek(o.fd, (off_t)offset, SEEK_SET) < 0)
 		return -errno;
-	return write_data(o.fd, &op->args[0], data, len, -1, &op->args[3]);
+	return write_data(x, o.fd, &op->args[0], data, len, -1, &op->args[3]);
 }
 
 int64_t exec_append(struct exec *x, const struct op *op)
 {
 	size_t len = op->args[1].num;
+	unsigned char *data = exec_content(x, 0, len); /* right for a new file */
 	auto_opened o =
 		open_arg(x, &op->args[0], O_WRONLY | O_CREAT | O_APPEND | sync_flags(&op->args[2]));
 
@@ -226,24 +248,25 @@ int64_t exec_append(struct exec *x, const struct op *op)
 	off_t end = lseek(o.fd, 0, SEEK_END);
 	if (end < 0)
 		return -errno;
-	unsigned char *data = exec_content(x, (uint64_t)end, len);
+	if (end)
+		data = exec_content(x, (uint64_t)end, len);
 	if (!data)
 		return -ENOMEM;
-	return write_data(o.fd, &op->args[0], data, len, -1, &op->args[2]);
+	return write_data(x, o.fd, &op->args[0], data, len, -1, &op->args[2]);
 }
 
 static int64_t write_at(struct exec *x, const struct op *op, int flags)
 {
 	uint64_t offset = op->args[1].num;
 	size_t len = op->args[2].num;
+	unsigned char *data = exec_content(x, landing(x, &op->args[0], offset), len);
 	auto_opened o = open_arg(x, &op->args[0], flags | sync_flags(&op->args[3]));
-	unsigned char *data = exec_content(x, landing(o.fd, &op->args[0], offset), len);
 
 	if (o.fd < 0)
 		return o.fd;
 	if (!data)
 		return -ENOMEM;
-	return write_data(o.fd, &op->args[0], data, len, (off_t)offset, &op->args[3]);
+	return write_data(x, o.fd, &op->args[0], data, len, (off_t)offset, &op->args[3]);
 }
 
 int64_t exec_pwrite(struct exec *x, const struct op *op)
@@ -271,8 +294,8 @@ int64_t exec_mmapwrite(struct exec *x, const struct op *op)
 {
 	uint64_t offset = op->args[1].num;
 	size_t len = op->args[2].num;
-	auto_opened o = open_arg(x, &op->args[0], O_RDWR | O_CREAT);
 	unsigned char *data = exec_content(x, offset, len);
+	auto_opened o = open_arg(x, &op->args[0], O_RDWR | O_CREAT);
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t start = offset / page * page;
 	struct stat st;
@@ -286,14 +309,17 @@ int64_t exec_mmapwrite(struct exec *x, const struct op *op)
 	if (fstat(o.fd, &st) < 0)
 		return -errno;
 	/* ext2 has no fallocate; there a hole is mapped. */
-	if ((uint64_t)st.st_size < offset + len &&
-	    fallocate(o.fd, 0, (off_t)offset, (off_t)len) < 0 &&
-	    (errno != EOPNOTSUPP || ftruncate(o.fd, (off_t)(offset + len)) < 0))
-		return -errno;
+	if ((uint64_t)st.st_size < offset + len) {
+		exec_begin(x);
+		if (fallocate(o.fd, 0, (off_t)offset, (off_t)len) < 0 &&
+		    (errno != EOPNOTSUPP || ftruncate(o.fd, (off_t)(offset + len)) < 0))
+			return -errno;
+	}
 	size_t map_len = offset - start + len;
 	char *map = mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, o.fd, (off_t)start);
 	if (map == MAP_FAILED)
 		return no_mapping(o.fd, &st, errno);
+	exec_begin(x);
 	/* If the file system cannot provide a page, this fails; a store would raise SIGBUS. */
 	int64_t rc = result(madvise(map, map_len, MADV_POPULATE_WRITE));
 	if (rc == -EINVAL)
@@ -302,6 +328,7 @@ int64_t exec_mmapwrite(struct exec *x, const struct op *op)
 		memcpy(map + (offset - start), data, len);
 	if (!rc && !(op->args[3].num & MMAP_NOSYNC))
 		rc = result(msync(map, map_len, MS_SYNC));
+	exec_end(x);
 	munmap(map, map_len);
 	return rc < 0 ? rc : (int64_t)len;
 }
@@ -314,7 +341,7 @@ int64_t exec_read(struct exec *x, const struct op *op)
 
 	if (o.fd < 0)
 		return o.fd;
-	return buf ? result(pread(o.fd, buf, len, (off_t)op->args[1].num)) : -ENOMEM;
+	return buf ? result(exec_call(x, pread(o.fd, buf, len, (off_t)op->args[1].num))) : -ENOMEM;
 }
 
 int64_t exec_truncate(struct exec *x, const struct op *op)
@@ -346,8 +373,8 @@ int64_t exec_copy_file_range(struct exec *x, const struct op *op)
 
 	if (to.fd < 0)
 		return to.fd;
-	return result(
-		copy_file_range(from.fd, &from_offset, to.fd, &to_offset, op->args[4].num, 0));
+	return result(exec_call(
+		x, copy_file_range(from.fd, &from_offset, to.fd, &to_offset, op->args[4].num, 0)));
 }
 
 int64_t exec_reflink(struct exec *x, const struct op *op)
@@ -357,7 +384,7 @@ int64_t exec_reflink(struct exec *x, const struct op *op)
 
 	if (to.fd < 0)
 		return to.fd;
-	return result(ioctl(to.fd, FICLONE, from.fd));
+	return result(exec_call(x, ioctl(to.fd, FICLONE, from.fd)));
 }
 
 int64_t exec_setxattr(struct exec *x, const struct op *op)
@@ -408,14 +435,16 @@ int64_t exec_syncfs(struct exec *x, const struct op *op)
 	auto_fd root = exec_open_path(x, ".", O_RDONLY | O_DIRECTORY, 0);
 
 	(void)op;
-	return root < 0 ? root : result(syncfs(root));
+	return root < 0 ? root : result(exec_call(x, syncfs(root)));
 }
 
 int64_t exec_sync(struct exec *x, const struct op *op)
 {
 	if (!x->env.global_sync)
 		return exec_syncfs(x, op);
+	exec_begin(x);
 	sync();
+	exec_end(x);
 	return 0;
 }
 
@@ -432,6 +461,7 @@ int64_t exec_remount(struct exec *x, const struct op *op)
 	(void)op;
 	if (!x->env.remount)
 		return -EOPNOTSUPP;
+	exec_begin(x);
 	exec_close_all(x);
 	return x->env.remount(x->env.ctx, &x->root);
 }
@@ -439,6 +469,7 @@ int64_t exec_remount(struct exec *x, const struct op *op)
 int64_t exec_drop_caches(struct exec *x, const struct op *op)
 {
 	(void)op;
+	exec_begin(x);
 	return x->env.drop_caches ? x->env.drop_caches(x->env.ctx) : -EOPNOTSUPP;
 }
 
@@ -454,6 +485,7 @@ int64_t exec_shell(struct exec *x, const struct op *op)
 	if (!x->env.shell)
 		return -EOPNOTSUPP;
 	umask(022); /* as commands expect; the caller restores it */
+	exec_begin(x);
 	int rc = proc_run(&how, &res, &err);
 	if (rc)
 		return rc;

@@ -51,7 +51,7 @@ static long long opened(int fd)
 static void compare(int root, const char *path, int flags)
 {
 	long long kernel = opened(beneath_open(root, path, flags, 0600));
-	long long hand = opened(beneath_open_by_hand(root, path, flags, 0600));
+	long long hand = opened(beneath_open_by_hand(root, path, flags, 0600, NULL));
 
 	if (!ok(kernel == hand, "'%s' with %#x: %lld", path, (unsigned)flags, kernel))
 		printf("#   by hand: %lld\n", hand);
@@ -63,7 +63,7 @@ static void compare_new(int root, const char *path, int flags)
 	bool made = faccessat(root, "gone", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 
 	unlinkat(root, "gone", 0);
-	long long hand = opened(beneath_open_by_hand(root, path, flags, 0600));
+	long long hand = opened(beneath_open_by_hand(root, path, flags, 0600, NULL));
 	bool made_too = faccessat(root, "gone", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 
 	unlinkat(root, "gone", 0);

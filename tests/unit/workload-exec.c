@@ -720,7 +720,11 @@ static int stub_drop(void *ctx)
 static void test_env(void)
 {
 	struct mounter m = { 0 };
-	struct exec_env env = { &m, stub_remount, stub_drop, true, true };
+	struct exec_env env = { .ctx = &m,
+				.remount = stub_remount,
+				.drop_caches = stub_drop,
+				.global_sync = true,
+				.shell = true };
 
 	begin(&env);
 	does("sync", 0);
