@@ -60,7 +60,8 @@ void check_live(const struct reffs_state *expected, const struct tree *seen,
 /*
  * Uses the file system at `root`, and empties it: makes a file in every directory, writes and reads
  * it back, and removes everything. `seen` is its tree. Fails only if it cannot run. A file system
- * that is full after everything was removed gets some time to free space in the background.
+ * that was nearly full and still is when everything was removed gets some time to free space in the
+ * background.
  */
 struct check_patience {
 	unsigned ms;

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "check/check.h"
@@ -76,13 +77,32 @@ static bool probe_dir(int root, const char *path, struct findings *out)
 	return is_full(error);
 }
 
+/*
+ * True if the file system is nearly full, or if the tree holds a good part of it. Otherwise, one
+ * that has no room is damaged, and no time will help: a block of a bitmap was lost, for example.
+ */
+static bool may_get_room(int root, const struct tree *seen)
+{
+	enum { PART = 8, FEW_FILES = 64 };
+	uint64_t held = 0;
+	struct statvfs st;
+
+	if (fstatvfs(root, &st) < 0)
+		return true;
+	for (size_t i = 0; i < seen->entries.n; i++)
+		held += min(seen->entries.v[i].size, UINT64_MAX / 2 - held);
+	return st.f_bavail < st.f_blocks / PART || (st.f_files && st.f_ffree < FEW_FILES) ||
+	       held / max(st.f_frsize, 1UL) >= st.f_blocks / PART;
+}
+
 /* Checks for room when nothing is left; some file systems free it in the background. */
-static void probe_empty(int root, const struct check_patience *patience, struct findings *out)
+static void probe_empty(int root, const struct check_patience *patience, bool late,
+			struct findings *out)
 {
 	const char *what = "";
 	int error = try_file(root, &what);
 
-	for (unsigned nap = 1; nap <= patience->ms / 2 && is_full(error); nap *= 2) {
+	for (unsigned nap = 1; late && nap <= patience->ms / 2 && is_full(error); nap *= 2) {
 		syncfs(root);
 		patience->nap(nap);
 		error = try_file(root, &what);
@@ -125,6 +145,7 @@ int check_usable(int root, const struct tree *seen, const struct check_patience 
 
 	if (!seen->finished)
 		return err_set(err, -EINVAL, "the tree is not finished");
+	bool late = may_get_room(root, seen);
 	auto_free bool *full = xcalloc(seen->entries.n + 1, sizeof(*full));
 	for (size_t i = 0; i < seen->entries.n; i++) {
 		const struct tree_entry *e = &seen->entries.v[i];
@@ -135,6 +156,6 @@ int check_usable(int root, const struct tree *seen, const struct check_patience 
 	remove_all(root, seen, full, before, out);
 	for (size_t i = 0; i < seen->entries.n; i++)
 		if (full[i] && !*seen->entries.v[i].path)
-			probe_empty(root, patience, out);
+			probe_empty(root, patience, late, out);
 	return 0;
 }
