@@ -69,7 +69,7 @@ static void read_line(const char *path, char *out, size_t size)
 static void load_modules(void)
 {
 	for (int i = 0; i < MODULES_MAX; i++) {
-		char path[32], args[256];
+		char path[32], args[2048];
 
 		snprintf(path, sizeof(path), "/modules/%02d.args", i);
 		read_line(path, args, sizeof(args));

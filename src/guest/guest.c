@@ -265,7 +265,7 @@ static void become(struct guest *g, const struct guest_start *how, int console, 
 	static const int polite[] = { SIGTERM, SIGINT, SIGHUP };
 	struct rlimit none = { 0, 0 };
 	char owner[OWNER_NAME_SIZE];
-	char *argv[64];
+	char *argv[128];
 	size_t n = 0;
 	sigset_t deaf;
 

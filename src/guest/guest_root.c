@@ -44,13 +44,18 @@ static void add(struct archive *a, const char *name, mode_t mode, const void *da
 
 /* Adds the arguments of a module as a file beside it. */
 static void add_arguments(struct archive *a, const char *file, const char *path,
-			  const struct guest_module_args *args)
+			  const struct guest_root *r)
 {
 	auto_free char *name = xasprintf("%s.args", file);
+	auto_strbuf text = STRBUF_INIT;
 
-	for (; args && args->module; args++)
+	for (const struct guest_module_args *args = r->args; args && args->module; args++)
 		if (modules_is(path, strlen(path), args->module))
-			add(a, name, S_IFREG | 0644, args->text, strlen(args->text));
+			strbuf_adds(&text, args->text);
+	if (r->words)
+		guest_args_of_module(r->words, path, &text);
+	if (text.len)
+		add(a, name, S_IFREG | 0644, strbuf_str(&text), text.len);
 }
 
 /* Checks the room: while a guest boots, its root is there twice, as archive and as files. */
@@ -76,7 +81,7 @@ static int add_modules(struct archive *a, const struct guest_root *r, struct err
 		char name[32];
 
 		snprintf(name, sizeof(name), "modules/%02zu", i);
-		add_arguments(a, name, list.v[i], r->args);
+		add_arguments(a, name, list.v[i], r);
 		rc = modules_read(r->dir, list.v[i], &text, err);
 		used += text.len;
 		if (!rc)

@@ -3,7 +3,7 @@
 #ifndef GUEST_GUEST_ROOT_H
 #define GUEST_GUEST_ROOT_H
 
-#include "base/err.h"
+#include "guest/guest_args.h"
 
 struct guest_module_args {
 	const char *module, *text;
@@ -17,6 +17,7 @@ struct guest_root {
 	 */
 	const char *const *names;
 	const struct guest_module_args *args;
+	const struct guest_args *words; /* the user's, some of which may be for modules; or NULL */
 	/* Programs, with their libraries, for a kernel without this machine's files; NULL: none. */
 	const char *const *programs;
 	bool selftest;	   /* adds the test of the tracer of persistent memory */

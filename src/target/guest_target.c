@@ -65,7 +65,8 @@ int guest_target_init(struct target *t, struct guest_target *g, const struct tar
 	t->mount_opts = host_mount_options(g->fs, opts->spec);
 	if (!t->opts.size)
 		t->opts.size = g->fs->size;
-	return choose_memory(g, opts->guest_memory, memory, err);
+	rc = guest_args_split(opts->kernel_args, "--kernel-args", &g->args, err);
+	return rc ? rc : choose_memory(g, opts->guest_memory, memory, err);
 }
 
 /* Loads the head of the disk, which a kernel reads when it boots, before there is a file system. */
@@ -114,6 +115,7 @@ void guest_target_close(struct target *t)
 	util_close(g->root);
 	free(g->kernel);
 	free(g->modules);
+	guest_args_release(&g->args);
 	free(g->files_hash);
 	t->opts.files_hash = NULL;
 	guest_named_fs_release(&g->named);

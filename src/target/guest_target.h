@@ -7,6 +7,7 @@
 #define TARGET_GUEST_TARGET_H
 
 #include "guest/guest.h"
+#include "guest/guest_args.h"
 #include "target/guest_fs.h"
 
 /* The first member of such a target's `own`, which guest_target_close() frees. */
@@ -25,6 +26,7 @@ struct guest_target {
 	bool ready;					 /* the guests are initialised */
 	int (*start)(struct target *t, struct err *err); /* starts the guest, which does not run */
 	char *kernel, *modules;
+	struct guest_args args;		     /* the user's, for the kernel */
 	uint64_t memory;		     /* the guest's memory in bytes, whole MiB */
 	int root;			     /* the archive */
 	char *files_hash;		     /* the hash of the user's files in it, or NULL */

@@ -506,6 +506,8 @@ int target_opts_fit(const struct target_opts *o, const char *spec, const char *p
 		{ o->guest_memory, guest, "guest-memory", "uml: and vm: targets" },
 		{ o->guest_files, guest, "guest-file", "uml: and vm: targets" },
 		{ o->guest_cpu, machine, "guest-cpu", "vm: targets" },
+		{ o->kernel_args, guest, "kernel-args", "uml: and vm: targets" },
+		{ o->qemu_args, machine, "qemu-args", "vm: targets" },
 		{ o->deterministic, machine, "deterministic", "vm: targets" },
 		{ o->guest_pm, t && t->pm, "guest-pm",
 		  "targets on persistent memory, such as vm:ext4-dax" },

@@ -151,7 +151,7 @@ static int start(struct target *t, struct err *err)
 {
 	struct guest_target *u = own(t);
 	auto_free char *memory = xasprintf("mem=%lluM", (unsigned long long)(u->memory >> 20));
-	const char *argv[] = {
+	const char *argv[32 + GUEST_ARGS_MAX] = {
 		u->kernel,
 		memory,
 		"initrd={root}",
@@ -166,13 +166,20 @@ static int start(struct target *t, struct err *err)
 		"con0=null,fd:1",
 		"con=null",
 		"ssl=null",
-		NULL,
+		"oops=panic",
 	};
 	struct guest_start how = { .argv = argv,
 				   .root = u->root,
 				   .memory = u->memory,
 				   .cpu = choose_cpu(u->kernel, t->opts.worker) };
 
+	unsigned n = 0;
+
+	while (argv[n])
+		n++;
+	for (unsigned i = 0; i < u->args.n; i++)
+		argv[n++] = u->args.v[i];
+	assert(n < ARRAY_SIZE(argv));
 	return guest_start(u->guest, &how, START_MS, err);
 }
 
@@ -189,9 +196,11 @@ static int uml_open(struct target *t, const struct target_opts *opts, struct err
 	if (rc)
 		return rc;
 	modules[2] = u->fs->name;
-	struct guest_root root = {
-		.dir = u->modules, .names = modules, .files = opts->guest_files, .memory = u->memory
-	};
+	struct guest_root root = { .dir = u->modules,
+				   .names = modules,
+				   .words = &u->args,
+				   .files = opts->guest_files,
+				   .memory = u->memory };
 
 	u->root = guest_root(&root, &u->files_hash, err);
 	t->opts.files_hash = u->files_hash;

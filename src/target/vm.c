@@ -84,6 +84,7 @@ static int make_root(struct vm *v, const char *files, struct err *err)
 	struct guest_root root = { .dir = dir,
 				   .names = modules,
 				   .args = args,
+				   .words = &v->base.args,
 				   .programs = programs,
 				   .selftest = v->pm_size != 0,
 				   .files = files,
@@ -321,6 +322,8 @@ static int vm_open(struct target *t, const struct target_opts *opts, struct err 
 	v->base.clock = opts->deterministic ? CLOCK_START : 0;
 	if (!rc)
 		rc = choose_cpus(v, opts->guest_cpu, err);
+	if (!rc)
+		rc = guest_args_split(opts->qemu_args, "--qemu-args", &v->qemu_args, err);
 	if (!rc && v->base.flash)
 		rc = place_flash(t, err);
 	if (!rc && t->ops->pm)
@@ -352,6 +355,7 @@ static void vm_close(struct target *t)
 	vm_kernel_release(&v->kernel);
 	free(v->qemu);
 	free(v->flash);
+	guest_args_release(&v->qemu_args);
 	tracer_close(&v->tracer);
 	if (v->has_template)
 		vm_template_release(&v->template);

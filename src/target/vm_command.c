@@ -8,7 +8,8 @@
  * on a machine that is only busy; the pool watches for hangs.
  */
 static const char append[] =
-	"console=ttyS0 panic=-1 quiet loglevel=5 mitigations=off nokaslr nowatchdog audit=0 "
+	"console=ttyS0 panic=-1 oops=panic quiet loglevel=5 mitigations=off nokaslr nowatchdog "
+	"audit=0 "
 	"workqueue.watchdog_thresh=0 rcupdate.rcu_cpu_stall_suppress=1 "
 	"sysctl.kernel.hung_task_timeout_secs=0 tsc=reliable "
 	"no_timer_check random.trust_cpu=on selinux=0 apparmor=0 cgroup_disable=memory "
@@ -50,12 +51,16 @@ static char *command_line(const struct vm *v)
 						      (unsigned long long)PM_START / MIB)
 					  : xstrdup("");
 
-	return xasprintf("%s%s%s%s", append,
+	auto_strbuf users = STRBUF_INIT;
+
+	for (unsigned i = 0; i < v->base.args.n; i++)
+		strbuf_addf(&users, " %s", v->base.args.v[i]);
+	return xasprintf("%s%s%s%s%s", append,
 			 v->deterministic
 				 ? " idle=poll rcu_nocbs=0 rcutree.jiffies_till_first_fqs=0 "
 				   "rcutree.jiffies_till_next_fqs=0"
 				 : "",
-			 flash, pm);
+			 flash, pm, strbuf_str(&users));
 }
 
 /*
@@ -167,6 +172,8 @@ void vm_describe(const struct vm *v, enum vm_start_kind kind, struct vm_command 
 	put2(c, "-append", command_line(v));
 	put2(c, "-chardev", xasprintf("socket,id=monitor,fd=%d", FD_MONITOR));
 	put2(c, "-kernel", xasprintf("/proc/self/fd/%d", FD_KERNEL));
+	for (unsigned i = 0; i < v->qemu_args.n; i++)
+		put(c, v->qemu_args.v[i]);
 	/* A machine that was saved while it was stopped runs after it is loaded. */
 	put(c, "-global");
 	put(c, "migration.store-global-state=off");

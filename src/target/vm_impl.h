@@ -32,7 +32,8 @@ struct vm {
 	bool has_template, no_clones, emulate, deterministic;
 	bool no_clwb, no_clflushopt; /* its processors lack them */
 	unsigned cpus;
-	bool doubts_kvm; /* a start failed, and KVM may be the cause */
+	bool doubts_kvm;	     /* a start failed, and KVM may be the cause */
+	struct guest_args qemu_args; /* the user's */
 	uint64_t flash_size;
 	char *flash;	  /* the arguments of the flash driver, or NULL */
 	int monitors[3];  /* monitors of the running machines, as `guests`; or -1 */
@@ -70,7 +71,7 @@ static inline int *vm_monitor(struct vm *v)
 enum vm_start_kind { START_BOOT, START_KVM, START_CLONE };
 
 struct vm_command {
-	const char *argv[64];
+	const char *argv[64 + GUEST_ARGS_MAX];
 	unsigned n;
 	char *owned[12];
 	unsigned n_owned;

@@ -669,7 +669,7 @@ static bool spoils(const struct op *op, const struct reffs_cred *who, int64_t re
 /* How a workload differs, in words; nothing if it does not. */
 static void compare(const struct workload *w, struct strbuf *words)
 {
-	struct exec_env env = { NULL, real_remount, real_drop, false, false };
+	struct exec_env env = { .remount = real_remount, .drop_caches = real_drop };
 	struct reffs *r = reffs_new(&ref_opts);
 	bool early = false;
 	struct exec x;
