@@ -81,7 +81,7 @@ static void print_case(const struct kept *k, size_t ops, bool begins, struct str
 	struct target_opts here = { .spec = st->sides[0]->spec };
 	auto_call(stored_case_release) struct stored_case c;
 
-	case_init(&c, t ? &t->opts : &here, t ? t->ops->guarantee : "linux", ops,
+	case_init(&c, t ? &t->opts : &here, t ? target_guarantee(t) : "linux", ops,
 		  k->result->signature);
 	c.recorder = t ? xstrdup(disk_recorder(t->disk)) : NULL;
 	for (unsigned i = 1; i < st->n; i++) {

@@ -89,7 +89,7 @@ int run_open(const struct run_opts *opts, struct run **out, struct err *err)
 			err);
 	if (!rc) {
 		r->guarantee = opts->guarantee ? *opts->guarantee
-					       : *guarantee_find(r->target.ops->guarantee);
+					       : *guarantee_find(target_guarantee(&r->target));
 		if (r->target.ops->deaf_to_sync)
 			r->guarantee.sync_reaches = false;
 		check_tree_opts(&r->tree_opts, r->target.ops->ignore);

@@ -345,6 +345,32 @@ const char *target_fs_name(const struct target *t)
 	return colon ? colon + 1 : t->ops->name;
 }
 
+static bool has_word(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (; list && *list; list += strcspn(list, ","), list += *list == ',')
+		if (strcspn(list, ",") == n && memcmp(list, word, n) == 0)
+			return true;
+	return false;
+}
+
+const char *target_guarantee(const struct target *t)
+{
+	/* doc/guarantees.md has the sources. */
+	static const struct {
+		const char *fs, *mount_option, *guarantee;
+	} more[] = {
+		{ "f2fs", "fsync_mode=strict", "linux" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++)
+		if (streq(target_fs_name(t), more[i].fs) &&
+		    has_word(t->mount_opts, more[i].mount_option))
+			return more[i].guarantee;
+	return t->ops->guarantee;
+}
+
 /* If the whole system is gone, so is the mount. */
 static int far_result(struct target *t, int rc)
 {

@@ -116,7 +116,7 @@ struct target_far {
 struct target_ops {
 	const char *name;
 	const char *help;
-	const char *guarantee;	     /* the default profile */
+	const char *guarantee;	     /* the default profile; see target_guarantee() */
 	const char *const *ignore;   /* names in the root that mkfs makes; NULL-terminated */
 	const char *const *programs; /* the programs that it runs, NULL-terminated; NULL: none */
 	const char *package;	     /* the Debian package with those programs */
@@ -251,6 +251,8 @@ int target_fsck(struct target *t, struct strbuf *said, struct err *err) must_che
 bool target_is_mounted(const struct target *t);
 /* The name of the file system, whatever kernel it is in: "ext4" for "ext4" and "uml:ext4". */
 const char *target_fs_name(const struct target *t);
+/* The default profile of the file system as it is mounted: some options make it promise more. */
+const char *target_guarantee(const struct target *t);
 /* `env` is for mounts here; the workload must outlive the operations. */
 int target_begin(struct target *t, const struct workload *w, const struct exec_env *env,
 		 struct err *err) must_check;

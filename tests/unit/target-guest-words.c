@@ -131,8 +131,32 @@ static void test_same_promises(void)
 	ok(n >= 9, "there are %u of them", n);
 }
 
+static void test_more_promises(void)
+{
+	static const struct {
+		const char *name, *options, *guarantee;
+	} cases[] = {
+		{ "f2fs", NULL, "posix" },
+		{ "f2fs", "fsync_mode=posix", "posix" },
+		{ "f2fs", "noatime,fsync_mode=strict", "linux" },
+		{ "f2fs", "fsync_mode=strict,noatime", "linux" },
+		{ "f2fs", "fsync_mode=strictly", "posix" },
+		{ "nilfs2", "fsync_mode=strict", "posix" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *options = cases[i].options ? cases[i].options : "";
+		struct target t = { .ops = find("uml", cases[i].name),
+				    .mount_opts = (char *)(uintptr_t)cases[i].options };
+
+		ok(streq(target_guarantee(&t), cases[i].guarantee), "%s,%s promises %s",
+		   cases[i].name, options, cases[i].guarantee);
+	}
+}
+
 int main(void)
 {
+	test_more_promises();
 	test_same_promises();
 	test_words();
 	test_panics();
