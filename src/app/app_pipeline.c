@@ -56,16 +56,6 @@ static bool recovers(const struct app_whole *p)
 
 /* ---- the end of the run, without a crash ---- */
 
-static void take_lines(struct words *out, const struct strbuf *text)
-{
-	auto_free char *copy = xstrdup(strbuf_str(text));
-	char *rest = copy, *line;
-
-	while ((line = strsep(&rest, "\n")))
-		if (*line || rest)
-			vec_push(out, xstrdup(line));
-}
-
 static int end_differs(const struct app_whole *p, struct err *err)
 {
 	return err_set(err, -EINVAL,
@@ -126,7 +116,7 @@ static int verify_end(struct app_whole *p, struct err *err)
 	rc = show_before(p, &first, err);
 	if (rc)
 		return rc;
-	take_lines(&p->run.shown, &first);
+	app_lines(strbuf_str(&first), &p->run.shown);
 	return io_write_file(p->run.dir, "shown", strbuf_str(&first), first.len, 0, err);
 }
 
@@ -236,8 +226,7 @@ static void keep_counts(struct app_whole *p, const struct search_result *r)
 
 		if (n == UINT64_MAX)
 			continue;
-		auto_free char *dir =
-			xasprintf("%s/findings/%llu", p->run.dir, (unsigned long long)n);
+		auto_free char *dir = xasprintf("%s/findings/%llu", p->run.dir, llu(n));
 		struct app_case c = { 0 };
 
 		p->told.v[n].states += r->found.v[i].states;
@@ -409,8 +398,7 @@ static void add_totals(struct app_whole *p, const struct search_totals *t)
 	note_stop(p, t);
 	if (t->errors)
 		err_set(&p->out->error, -EIO, "%llu %s could not be checked: %s",
-			(unsigned long long)t->errors, plural(t->errors, "state", "states"),
-			t->error);
+			COUNT_S(t->errors, "state"), t->error);
 	if (t->faulty) {
 		s->errors++;
 		end_differs(p, &p->out->error);
@@ -488,8 +476,8 @@ static void recover_again(struct app_whole *p, uint64_t spent)
 	if (r.failed) {
 		s->errors += r.failed;
 		err_set(&p->out->error, r.why.code,
-			"%llu of %llu restarts could not be recorded: %s",
-			(unsigned long long)r.failed, (unsigned long long)r.recorded, r.why.msg);
+			"%llu of %llu restarts could not be recorded: %s", llu(r.failed),
+			llu(r.recorded), r.why.msg);
 	}
 	if (r.left)
 		vec_push(&s->notes,

@@ -245,16 +245,16 @@ static int judge(const struct app_record_opts *o, const struct forget_record *h,
 				err, -ETIMEDOUT,
 				"the restart did not end within %llu s while it was recorded; "
 				"give --timeout (%.300s)",
-				(unsigned long long)(o->timeout_ms / 1000), said);
+				llu(o->timeout_ms / 1000), said);
 		return err_set(
 			err, -ETIMEDOUT,
 			"the run did not end within %llu s; give --timeout, or --stop CMD or "
 			"--kill for a server (%.300s)",
-			(unsigned long long)(o->timeout_ms / 1000), said);
+			llu(o->timeout_ms / 1000), said);
 	case FORGET_RECORD_TOO_LONG:
 		return err_set(err, -EFBIG,
 			       "the %s wrote more than %llu MiB to its trace; make it shorter",
-			       what, (unsigned long long)(o->trace_max >> 20));
+			       what, llu(o->trace_max >> 20));
 	case FORGET_RECORD_STOPPED:
 		return err_set(err, -EINTR, "stopped by a signal");
 	case FORGET_RECORD_DONE:

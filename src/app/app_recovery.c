@@ -42,9 +42,8 @@ static int hash_of(const struct trace *t, struct hash128 *out, struct err *err)
 		if (rc)
 			break;
 		strbuf_add(&text, out, sizeof(*out));
-		strbuf_addf(&text, "%s %llu %llu %s\n%s\n", posix_op_name(c->op),
-			    (unsigned long long)c->offset, (unsigned long long)c->len,
-			    c->path ? c->path : "", c->path2 ? c->path2 : "");
+		strbuf_addf(&text, "%s %llu %llu %s\n%s\n", posix_op_name(c->op), llu(c->offset),
+			    llu(c->len), c->path ? c->path : "", c->path2 ? c->path2 : "");
 		strbuf_add(&text, e.payload, e.payload ? e.payload_len : 0);
 		*out = hash_bytes(text.buf, text.len);
 	}

@@ -93,7 +93,7 @@ static void read_job(struct check_worker *w, const struct strbuf *job)
 
 		vec_push(&w->v.v,
 			 (struct survivor){ s.change, s.torn ? w->v.units.v + units : NULL });
-		units += s.torn ? (w->h->changes.v[s.change].units + 63) / 64 : 0;
+		units += s.torn ? change_words(&w->h->changes.v[s.change]) : 0;
 	}
 }
 
@@ -311,18 +311,16 @@ static void write_job(const struct history *h, const struct app_state *a, struct
 	struct job_head head = { a->point, a->acked, v->v.n, 0, question };
 
 	strbuf_add(out, &head, sizeof(head));
-	for (size_t i = 0; i < v->v.n; i++) {
-		struct job_survivor j = { v->v.v[i].change, v->v.v[i].units != NULL };
+	vec_each(x, &v->v) {
+		struct job_survivor j = { x->change, x->units != NULL };
 
 		strbuf_add(out, &j, sizeof(j));
+		head.words += x->units ? change_words(&h->changes.v[x->change]) : 0;
 	}
-	for (size_t i = 0; i < v->v.n; i++)
-		if (v->v.v[i].units) {
-			uint64_t n = (h->changes.v[v->v.v[i].change].units + 63) / 64;
-
-			strbuf_add(out, v->v.v[i].units, n * sizeof(uint64_t));
-			head.words += n;
-		}
+	vec_each(x, &v->v)
+		if (x->units)
+			strbuf_add(out, x->units,
+				   change_words(&h->changes.v[x->change]) * sizeof(*x->units));
 	memcpy(out->buf, &head, sizeof(head));
 }
 
@@ -385,8 +383,7 @@ static struct app_state take_given(struct checkers *c, uint64_t number)
 	for (size_t i = 0; i < skipped; i++)
 		app_state_release(&c->given.v[i]);
 	struct app_state a = c->given.v[skipped];
-	c->given.n -= skipped + 1;
-	memmove(c->given.v, c->given.v + skipped + 1, c->given.n * sizeof(a));
+	vec_remove(&c->given, 0, skipped + 1);
 	c->told = number + 1;
 	return a;
 }

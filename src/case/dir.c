@@ -453,7 +453,7 @@ static int put(const struct case_kind *k, const char *run, const char *name, con
 
 static char *number_name(uint64_t n)
 {
-	return xasprintf("%s/%llu", findings, (unsigned long long)n);
+	return xasprintf("%s/%llu", findings, llu(n));
 }
 
 int case_put_number(const struct case_kind *k, const char *run, uint64_t n, const void *finding,
@@ -661,8 +661,8 @@ int case_settle(const char *run, bool end, struct err *err)
 
 int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err)
 {
-	auto_free char *from = xasprintf("%llu", (unsigned long long)n);
-	auto_free char *name = xasprintf("%llu", (unsigned long long)to);
+	auto_free char *from = xasprintf("%llu", llu(n));
+	auto_free char *name = xasprintf("%llu", llu(to));
 	auto_free char *dir = xasprintf("%s" BELOW_MARK "%s", run, findings);
 	auto_fd fd = below_open_dir(run, findings, err);
 

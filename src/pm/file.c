@@ -28,8 +28,7 @@ static int make_file(struct pm_file *f, const char *path, struct err *err)
 
 	if (stat(path, &st))
 		return err_set(err, -errno, "cannot use %s: %m", path);
-	snprintf(options, sizeof(options), "mode=755,size=%llu",
-		 (unsigned long long)(f->size + ROOM));
+	snprintf(options, sizeof(options), "mode=755,size=%llu", llu(f->size + ROOM));
 	if (mount("outage-pm", SPACE_DIR, "tmpfs", MS_NOSUID | MS_NODEV, options))
 		return err_set(err, -errno, "cannot mount a tmpfs for crash states: %m");
 	if (mkdir(AT("notes"), 0755))
@@ -37,7 +36,7 @@ static int make_file(struct pm_file *f, const char *path, struct err *err)
 	f->fd = open(AT("file"), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (f->fd < 0 || fchmod(f->fd, st.st_mode & 07777) || ftruncate(f->fd, (off_t)f->size))
 		return err_set(err, -errno, "cannot make a file of %llu bytes in memory: %m",
-			       (unsigned long long)f->size);
+			       llu(f->size));
 	if ((st.st_uid != geteuid() || st.st_gid != getegid()) &&
 	    fchown(f->fd, st.st_uid, st.st_gid) && errno != EPERM && errno != EINVAL)
 		return err_set(err, -errno, "cannot change the owner of a file: %m");

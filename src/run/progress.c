@@ -119,21 +119,17 @@ static void print_record(const struct progress_record *r, struct strbuf *out)
 	for (size_t i = 0; i < r->clusters.n; i++) {
 		const struct progress_cluster *c = &r->clusters.v[i];
 
-		strbuf_addf(out, "found %llu %llu %x ", (unsigned long long)c->count,
-			    (unsigned long long)c->kept, c->kinds);
+		strbuf_addf(out, "found %llu %llu %x ", llu(c->count), llu(c->kept), c->kinds);
 		strbuf_add_flat(out, c->name);
 		strbuf_addch(out, '\t');
 		strbuf_add_flat(out, c->words);
 		strbuf_addch(out, '\n');
 	}
 	strbuf_addf(out, "done %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %.17g %.17g %u ",
-		    (unsigned long long)r->number, (unsigned long long)t->crash_states,
-		    (unsigned long long)t->unique_states, (unsigned long long)t->findings,
-		    (unsigned long long)r->suppressed, (unsigned long long)t->verified,
-		    (unsigned long long)t->repeated, (unsigned long long)t->refused,
-		    (unsigned long long)t->performed, (unsigned long long)t->altered, t->pruned,
-		    t->left_out, t->budget_hit);
-	strbuf_addf(out, "%016llx\n", (unsigned long long)hash64(out->buf, out->len));
+		    llu(r->number), llu(t->crash_states), llu(t->unique_states), llu(t->findings),
+		    llu(r->suppressed), llu(t->verified), llu(t->repeated), llu(t->refused),
+		    llu(t->performed), llu(t->altered), t->pruned, t->left_out, t->budget_hit);
+	strbuf_addf(out, "%016llx\n", llu(hash64(out->buf, out->len)));
 }
 
 int progress_add(struct progress *p, const struct progress_record *r, struct err *err)
@@ -232,8 +228,7 @@ static bool check_record(const struct strbuf *text)
 	if (!check)
 		return false;
 	size_t n = (size_t)(check - text->buf) + 1;
-	int len =
-		snprintf(want, sizeof(want), "%016llx\n", (unsigned long long)hash64(text->buf, n));
+	int len = snprintf(want, sizeof(want), "%016llx\n", llu(hash64(text->buf, n)));
 	return text->len - n == (size_t)len && memcmp(check + 1, want, (size_t)len) == 0;
 }
 
@@ -283,10 +278,10 @@ static int read_all(FILE *in, const char *path, struct progress *p, off_t *end, 
 	while (!rc && read_record(in, &text, &r)) {
 		if (r.number >= p->total)
 			rc = err_set(err, -EINVAL, "%s: there is no workload %llu", path,
-				     (unsigned long long)r.number);
+				     llu(r.number));
 		else if (progress_has(p, r.number))
 			rc = err_set(err, -EINVAL, "%s counts workload %llu twice", path,
-				     (unsigned long long)r.number);
+				     llu(r.number));
 		else if (p->clusters.n > CLUSTERS_LIMIT)
 			rc = err_set(err, -E2BIG, "%s: more than %d clusters", path,
 				     CLUSTERS_LIMIT);

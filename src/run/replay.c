@@ -210,7 +210,7 @@ static int try_stored(struct run *run, const struct stored_case *c,
 		rc = stored_case_base(c, &base, err);
 	if (!rc && base.size != c->size)
 		rc = err_set(err, -EINVAL, "%s/%s has %llu bytes; the disk had %llu", c->dir,
-			     c->base, (unsigned long long)base.size, (unsigned long long)c->size);
+			     c->base, llu(base.size), llu(c->size));
 	if (!rc)
 		rc = store_text(c, "places", &names, err);
 	places_parse(strbuf_str(&names), &places);

@@ -326,7 +326,7 @@ static int rebuild_history(struct run *r, const struct workload *w, const struct
 			return err_set(err, -EINVAL,
 				       "the trace is not of this workload: operation %llu ends at "
 				       "event %zu",
-				       (unsigned long long)ev->ref, i);
+				       llu(ev->ref), i);
 		op_history_op(&r->history, ev->ref, ev->result, &ignored);
 	}
 	return rc;

@@ -101,7 +101,7 @@ static int note_blocks(struct run *r, const struct workload *w, size_t i, struct
 	if (rc || !counts_blocks(op) || !st.is_file)
 		return rc;
 	uint64_t blocks = min(st.blocks, blocks_asked(w, i, st.size));
-	auto_free char *text = xasprintf(BLOCKS_MARK "%llu", (unsigned long long)blocks);
+	auto_free char *text = xasprintf(BLOCKS_MARK "%llu", llu(blocks));
 	add_blocks(r, w, i, blocks);
 	return mark(r, EV_TEXT, 0, 0, text, err);
 }

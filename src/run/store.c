@@ -217,7 +217,7 @@ static char *list_events(const uint64_t *v, size_t n)
 	struct strbuf text = STRBUF_INIT;
 
 	for (size_t i = 0; i < n; i++)
-		strbuf_addf(&text, "%s%llu", i ? " " : "", (unsigned long long)v[i]);
+		strbuf_addf(&text, "%s%llu", i ? " " : "", llu(v[i]));
 	return n ? strbuf_detach(&text) : NULL;
 }
 
@@ -298,8 +298,7 @@ static int write_case(const char *dir, const char *base, const struct strbuf *im
 
 char *store_name(const struct store_place *at)
 {
-	return xasprintf("%llu-%llu", (unsigned long long)at->workload,
-			 (unsigned long long)at->number);
+	return xasprintf("%llu-%llu", llu(at->workload), llu(at->number));
 }
 
 char *store_id(const char *state, const char *media)
@@ -438,7 +437,7 @@ char *store_cluster(enum finding_kind kind, const struct workload *w, size_t ope
 		uint64_t hash = hash64(out.buf, out.len);
 
 		strbuf_cut(&out, CLUSTER_MAX - 24);
-		strbuf_addf(&out, "... %016llx", (unsigned long long)hash);
+		strbuf_addf(&out, "... %016llx", llu(hash));
 	}
 	assert(out.len < CLUSTER_MAX); /* S3 */
 	return strbuf_detach(&out);

@@ -414,8 +414,7 @@ static void count_left(struct workers_parent *p)
 		p->result->stopped = false;
 	if (p->result->stopped || p->stopping || done + p->lost >= total)
 		return;
-	failed(p, xasprintf("%llu workloads were not run: %s",
-			    (unsigned long long)(total - done - p->lost),
+	failed(p, xasprintf("%llu workloads were not run: %s", llu(total - done - p->lost),
 			    *p->fatal ? p->fatal : "the workers died"));
 	p->fatal_told = true;
 }
