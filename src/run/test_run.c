@@ -204,9 +204,7 @@ uint64_t test_run_missed(const struct test_run *r, const struct earlier_case **f
 {
 	uint64_t n = 0;
 
-	for (size_t i = 0; i < r->earlier.n; i++) {
-		const struct earlier_case *e = &r->earlier.v[i];
-
+	vec_each(e, &r->earlier) {
 		if (e->again || !e->id || !progress_has(&r->progress, e->workload))
 			continue;
 		if (!n++)
