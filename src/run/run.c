@@ -231,6 +231,18 @@ static int make_room(struct run *r, struct err *err)
 	return open_target(r, err);
 }
 
+struct run_case run_case_of(struct run *r, const struct workload *w, const struct image *base)
+{
+	return (struct run_case){ .target = &r->target,
+				  .guarantee = &r->guarantee,
+				  .workload = w,
+				  .trace = &r->trace,
+				  .base = base,
+				  .modes = r->opts.modes,
+				  .history = &r->history,
+				  .operation = RUN_NO_OPERATION };
+}
+
 static int run_on_target(struct run *r, const struct workload *w, const struct run_reporter *report,
 			 struct run_totals *totals, struct err *err)
 {
@@ -270,22 +282,15 @@ static int run_on_target(struct run *r, const struct workload *w, const struct r
 			     xasprintf("the kernel says: %s", strbuf_str(&log)),
 			     xstrdup("nothing had crashed yet"));
 	if (live.n) {
+		struct run_case c = run_case_of(r, w, &r->base);
+
+		c.done = r->history.results.n;
+		c.seen = died ? NULL : &r->seen;
+		c.findings = &live;
+		c.kernel_log = strbuf_str(&log);
+		c.said = "";
 		totals->findings++;
-		rc = report->found(report->ctx,
-				   &(struct run_case){ .target = &r->target,
-						       .guarantee = &r->guarantee,
-						       .workload = w,
-						       .trace = &r->trace,
-						       .base = &r->base,
-						       .modes = r->opts.modes,
-						       .done = r->history.results.n,
-						       .history = &r->history,
-						       .operation = RUN_NO_OPERATION,
-						       .seen = died ? NULL : &r->seen,
-						       .findings = &live,
-						       .kernel_log = strbuf_str(&log),
-						       .said = "" },
-				   err);
+		rc = report->found(report->ctx, &c, err);
 	}
 	/* The promises of a run that has no end are unknown. */
 	return rc < 0 || died ? min(rc, 0) : explore_states(r, w, report, totals, err);
@@ -340,10 +345,9 @@ static void copy_trace(const struct trace *from, struct trace *to)
 		trace_append(to, &from->events.v[i]);
 }
 
-/* Both states of "STATE" or "STATE/SECOND". */
-static int rebuild_states(const struct pm_choice *pm, const struct trace *t,
-			  const struct trace *recovery, const struct image *base, const char *id,
-			  struct crash_state *state, struct crash_state *second, struct err *err)
+int rebuild_states(const struct pm_choice *pm, const struct trace *t, const struct trace *recovery,
+		   const struct image *base, const char *id, struct crash_state *state,
+		   struct crash_state *second, struct err *err)
 {
 	const char *slash = strchr(id, '/');
 	auto_free char *first = slash ? xmemdupz(id, (size_t)(slash - id)) : xstrdup(id);

@@ -122,29 +122,14 @@ static int check_source(struct test_run *r, struct err *err)
 
 static int check_resumable(const struct test_run *r, struct err *err)
 {
-	struct target_opts target = { .spec = r->plan.target,
-				      .mkfs = r->plan.mkfs,
-				      .guest_kernel = r->plan.guest_kernel,
-				      .guest_files = r->plan.guest_files,
-				      .guest_memory = r->plan.guest_memory };
+	struct target_opts target = plan_target(&r->plan);
 
 	if (plan_from_stdin(&r->plan))
 		return err_set(
 			err, -EINVAL,
 			"%s took its workloads from standard input, which is gone: begin a new run",
 			r->dir);
-	auto_free char *kernel = target_kernel(&target);
-	if (streq(kernel, r->plan.kernel))
-		return 0;
-	/* The kernel may have to be fetched first. */
-	int rc = target_check(&target, err);
-	if (rc)
-		return rc;
-	auto_free char *now = target_kernel(&target);
-	if (streq(now, r->plan.kernel))
-		return 0;
-	return err_set(err, -EINVAL, "%s began on Linux %s, and this is %s: begin a new run",
-		       r->dir, r->plan.kernel, now);
+	return plan_same_kernel(&target, r->plan.kernel, r->dir, err);
 }
 
 int test_run_resume(struct test_run *r, struct err *err)
