@@ -98,27 +98,22 @@ static int put_range(struct pm_file *f, const struct image *img, uint64_t from, 
 	return 0;
 }
 
-struct fill {
-	struct pm_file *f;
-};
-
 static int fill_page(void *ctx, uint64_t page, const unsigned char *a, const unsigned char *b)
 {
-	struct fill *x = ctx;
-	size_t n = (size_t)min((uint64_t)IMAGE_PAGE, x->f->size - page * IMAGE_PAGE);
+	const struct pm_file *f = ctx;
+	size_t n = (size_t)min((uint64_t)IMAGE_PAGE, f->size - page * IMAGE_PAGE);
 
 	(void)a;
-	return is_zero(b, n) ? 0 : io_pwrite_full(x->f->fd, b, n, (off_t)(page * IMAGE_PAGE));
+	return is_zero(b, n) ? 0 : io_pwrite_full(f->fd, b, n, (off_t)(page * IMAGE_PAGE));
 }
 
 /* Writes pages that are a hole in the file, and not zero in the image. */
 static int put_holes(struct pm_file *f, const struct image *img)
 {
 	auto_image is = IMAGE_INIT;
-	struct fill x = { f };
 	int rc = image_load_fd(f->fd, "a crash state", &is, NULL);
 
-	return rc ? rc : image_diff(&is, img, fill_page, &x);
+	return rc ? rc : image_diff(&is, img, fill_page, f);
 }
 
 int pm_file_put(struct pm_file *f, const struct image *img, struct err *err)
