@@ -551,11 +551,7 @@ static int explore(struct app_whole *p, struct err *err)
 static int record(struct app_whole *p, struct err *err)
 {
 	struct app_plan *plan = &p->o->plan;
-	struct app_record_opts o = { .dir = plan->dir,
-				     .run = p->run.dir,
-				     .plan = plan,
-				     .timeout_ms = plan->timeout_ms,
-				     .trace_max = (uint64_t)2 << 30 };
+	struct app_record_opts o = { .run = p->run.dir, .plan = plan };
 	/* The plan is saved first, so that a run that is killed while recording is recognised. */
 	int rc = record_save(app_kind.plan, p->run.dir, CASE_RUN, plan, err);
 
@@ -649,21 +645,6 @@ static int make_run(struct app_whole *p, struct err *err)
 	return 0;
 }
 
-/* Removes the run: nothing of a run that failed before its search is worth keeping. */
-static void discard(const struct app_whole *p)
-{
-	auto_free char *run = xasprintf("%s/" CASE_RUN, p->run.dir);
-	struct err ignored = ERR_INIT;
-
-	unlink(run);
-	for (const char *const *name = app_kind.made; *name; name++)
-		if (below_remove(p->run.dir, *name, &ignored))
-			log_debug("%s", ignored.msg);
-	auto_free char *findings = xasprintf("%s/findings", p->run.dir);
-	rmdir(findings);
-	rmdir(p->run.dir); /* a directory that was there before may have other files */
-}
-
 /* Marks the run as this user's; a failure is noted, and the run goes on. */
 static void mark(struct app_whole *p)
 {
@@ -691,7 +672,7 @@ static int begin(struct app_whole *p, struct err *err)
 	if (!rc)
 		mark(p);
 	else
-		discard(p);
+		case_discard(p->run.dir, app_kind.made);
 	return rc;
 }
 

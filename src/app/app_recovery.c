@@ -13,8 +13,6 @@
 #include "core/trace_file.h"
 #include "search/nested.h"
 
-#define TRACE_BYTES_MAX ((uint64_t)2 << 30)
-
 struct app_restarts {
 	const struct app_recovery_opts *o;
 	struct app_recovered *out;
@@ -67,12 +65,7 @@ static int record_restart(const struct app_run *run, const struct app_state *s, 
 					   .outer = &run->trace,
 					   .point = s->point,
 					   .acked = &acked };
-	const struct app_record_opts o = { .dir = run->plan.dir,
-					   .run = dir,
-					   .plan = &run->plan,
-					   .timeout_ms = run->plan.timeout_ms,
-					   .trace_max = TRACE_BYTES_MAX,
-					   .again = &again };
+	const struct app_record_opts o = { .run = dir, .plan = &run->plan, .again = &again };
 	int rc = app_record(&o, root_ino, &notes, err);
 	words_release(&notes);
 	return rc;

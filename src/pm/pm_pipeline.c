@@ -379,18 +379,6 @@ static int make_run(struct pm_whole *p, struct err *err)
 	return use_dir(p, dir, err);
 }
 
-/* Removes the run: nothing of a run that failed before its search is worth keeping. */
-static void discard(const struct pm_whole *p)
-{
-	auto_fd dir = open(p->out->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	unlinkat(dir, CASE_RUN, 0);
-	for (const char *const *name = pm_kind.made; *name; name++)
-		unlinkat(dir, *name, 0);
-	unlinkat(dir, "findings", AT_REMOVEDIR); /* if it is empty */
-	rmdir(p->out->dir);
-}
-
 static int open_tracer(struct pm_whole *p, struct err *err)
 {
 	const struct pm_plan *plan = &p->o->plan;
@@ -473,7 +461,7 @@ static int run_all(struct pm_whole *p, struct err *err)
 	if (!rc)
 		rc = explore(p, err);
 	if (rc && p->out->dir && !p->o->resume && !p->out->kept)
-		discard(p);
+		case_discard(p->out->dir, pm_kind.made);
 	answers_close(p->answers);
 	return rc;
 }

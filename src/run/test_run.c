@@ -72,12 +72,6 @@ static int load_suppressions(struct test_run *r, struct err *err)
 
 /* ---- a new one ---- */
 
-static void ready_to_mark(struct test_run *r)
-{
-	if (trust_ready(&r->unmarked))
-		log_debug("%s", r->unmarked.msg);
-}
-
 /* Where RUN/run is, the run can go on, also if it was killed before it had done anything. */
 int test_run_begin(struct test_run *r, struct err *err)
 {
@@ -92,7 +86,7 @@ int test_run_begin(struct test_run *r, struct err *err)
 	r->plan.hash = strbuf_detach(&hash);
 	r->plan.workloads = supply_count(&r->source);
 	r->plan.ours = true;
-	ready_to_mark(r);
+	case_ready_to_mark(&r->unmarked);
 	rc = case_create(r->output, r->plan.target, store_made, &r->dir, err);
 	if (!rc)
 		rc = save_suppressions(r, err);
@@ -139,13 +133,7 @@ int test_run_resume(struct test_run *r, struct err *err)
 
 	plan_init(&r->plan);
 	r->dir = xstrdup(r->resume);
-	rc = case_hold(r->dir, err);
-	if (!rc && r->output)
-		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", r->dir);
-	if (!rc)
-		rc = case_plan_load(&plan_kept, r->dir, &r->plan, err);
-	if (!rc)
-		rc = given_agree(&plan_record, &r->plan, &given, given.given, err);
+	rc = case_plan_resume(&plan_kept, r->dir, r->output, &given, &r->plan, err);
 	/* In this order: a guest's kernel is asked for its version, and so is run. */
 	if (!rc)
 		rc = plan_trust(&r->plan, r->dir, r->trust, err);
@@ -164,7 +152,7 @@ int test_run_resume(struct test_run *r, struct err *err)
 	if (!rc)
 		plan_look_at_files(&r->plan);
 	if (!rc && r->plan.ours)
-		ready_to_mark(r);
+		case_ready_to_mark(&r->unmarked);
 	plan_release(&given);
 	return rc;
 }
@@ -176,12 +164,7 @@ void test_run_abandon(const struct test_run *r)
 {
 	if (r->resume || r->progress.done)
 		return;
-	auto_fd dir = open(r->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	unlinkat(dir, CASE_RUN, 0);
-	for (const char *const *name = store_made; *name; name++)
-		unlinkat(dir, *name, 0);
-	unlinkat(dir, "findings", AT_REMOVEDIR); /* if it is empty */
-	if (rmdir(r->dir) == 0 && !r->output)
+	if (case_discard(r->dir, store_made) && !r->output)
 		rmdir("outage-runs"); /* unless others are there */
 }
 
