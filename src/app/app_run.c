@@ -33,9 +33,7 @@ void app_run_release(struct app_run *r)
 
 static void find_acks(struct app_run *r)
 {
-	for (size_t i = 0; i < r->trace.events.n; i++) {
-		const struct event *ev = &r->trace.events.v[i];
-
+	vec_each(ev, &r->trace.events) {
 		if (ev->kind == EV_OP_BEGIN)
 			vec_push(&r->acks, xmemdupz(ev->data, ev->len));
 	}

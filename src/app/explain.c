@@ -319,8 +319,7 @@ static void tell_lost(const struct work *w, const struct case_at *c, struct expl
 {
 	const struct history *h = w->o->h;
 
-	for (size_t i = 0; i < c->n; i++) {
-		const struct case_piece *p = &c->v[i];
+	vec_each(p, c) {
 		struct explain_lost l = { .change = p->change,
 					  .event = h->changes.v[p->change].event };
 

@@ -56,8 +56,7 @@ static void sort_settled(struct history *h)
  */
 static void free_linked(struct history *h)
 {
-	for (size_t i = 0; i < h->changes.n; i++) {
-		struct change *c = &h->changes.v[i];
+	vec_each(c, &h->changes) {
 		const struct object *o = object_of(h, c->object);
 		uint32_t kept = 0;
 

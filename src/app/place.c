@@ -286,9 +286,7 @@ static int take_back_lent(struct place *p)
 	char hex[HASH_HEX_SIZE];
 	int rc = 0;
 
-	for (size_t i = 0; i < p->lent.n; i++) {
-		struct lent *x = &p->lent.v[i];
-
+	vec_each(x, &p->lent) {
 		hash_hex(x->key, hex);
 		if (hashset_has(&p->cached, x->key) && renameat(p->root, x->path, p->cache, hex))
 			rc = -errno;

@@ -394,8 +394,7 @@ static void find_fates(struct posix_log *log)
 
 void posix_log_finish(struct posix_log *log)
 {
-	for (size_t i = 0; i < log->calls.n; i++) {
-		struct posix_call *c = &log->calls.v[i];
+	vec_each(c, &log->calls) {
 		const char *later = c->unnamed ? log->names.files.v[c->file].first_path : NULL;
 
 		if (later)

@@ -225,9 +225,7 @@ uint64_t pm_count_copies(const struct trace *t, uint64_t join_min)
 	auto_vec struct vec_of(struct copy) cpus = { 0 };
 	uint64_t n = 0;
 
-	for (size_t i = 0; i < t->events.n; i++) {
-		const struct event *ev = &t->events.v[i];
-
+	vec_each(ev, &t->events) {
 		for (size_t j = 0; event_marks(ev->kind) && j < cpus.n; j++)
 			cpus.v[j].open = false;
 		struct copy *c = vec_find(k, &cpus, cpus.v[k].cpu == ev->cpu);

@@ -294,8 +294,7 @@ static void tell_all(const struct pm_run *r, const struct semantic_table *t, str
 	struct pm_reasons keys = { 0 }; /* borrowed from `all` */
 
 	vec_sort(all, by_difference);
-	for (size_t i = 0; i < all->n; i++) {
-		const struct told_violation *x = &all->v[i];
+	vec_each(x, all) {
 		uint64_t states = t->ops.v[x->v->op].states.v[x->v->state].origins.n;
 		struct pm_case c;
 		size_t j = min(pm_reasons_find(&keys, &x->key), pm_reasons_find(&keys, &x->lost));

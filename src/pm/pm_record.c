@@ -160,8 +160,7 @@ static void put_behind(const struct pm_record_opts *o, const struct trace *did, 
 		if (pm_is_mark(&ev))
 			trace_append(out, &ev);
 	}
-	for (uint32_t i = 0; i < did->events.n; i++) {
-		const struct event *ev = &did->events.v[i];
+	vec_each(ev, &did->events) {
 		uint64_t frames[EVENT_FRAMES_MAX];
 
 		if (ev->kind == EV_STACK)

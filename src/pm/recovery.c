@@ -31,8 +31,7 @@ static struct hash128 hash_of(const struct trace *t)
 {
 	struct hash128 all = { 0, 0 };
 
-	for (size_t i = 0; i < t->events.n; i++) {
-		const struct event *ev = &t->events.v[i];
+	vec_each(ev, &t->events) {
 		struct hash128 part[3] = { all, { ev->addr, ev->len }, { ev->kind, ev->flags } };
 
 		if (ev->kind == EV_STORE)

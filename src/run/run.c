@@ -138,9 +138,7 @@ static int verify(struct run *r, struct run_totals *totals, struct err *err)
 		return 0;
 	image_snapshot(&r->base, &replayed);
 	patch_init(&patch, &replayed); /* a disk has requests, or stores */
-	for (size_t i = 0; i < r->trace.events.n; i++) {
-		const struct event *ev = &r->trace.events.v[i];
-
+	vec_each(ev, &r->trace.events) {
 		if (ev->kind == EV_STORE)
 			patch_write(&patch, ev->addr, ev->data, ev->len);
 		else if (ev->kind == EV_WRITE)

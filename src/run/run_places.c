@@ -68,9 +68,7 @@ static void collect(const struct trace *t, struct addresses *out)
 	uint64_t last_pc = 0; /* a copy has many stores of one place, with one stack */
 	uint32_t last = 0;
 
-	for (size_t i = 0; i < t->events.n; i++) {
-		const struct event *ev = &t->events.v[i];
-
+	vec_each(ev, &t->events) {
 		if (ev->kind != EV_STORE || (ev->pc == last_pc && ev->stack == last))
 			continue;
 		vec_push(out, ev->pc);
