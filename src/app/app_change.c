@@ -83,9 +83,7 @@ void app_change_find(const struct reffs_state *s, const struct tree *before,
 	const char *last = NULL;
 
 	tree_diff(before, after, &opts, &diff);
-	for (size_t i = 0; i < diff.list.n; i++) {
-		const struct tree_difference *x = &diff.list.v[i];
-
+	vec_each(x, &diff.list) {
 		/* Several differences of one file follow each other. */
 		if (last && streq(last, x->path))
 			continue;

@@ -96,20 +96,13 @@ static int posix_apply(struct model *m, uint64_t number, const struct event *ev,
 /* Returns the last piece of ordered metadata before a change; SIZE_MAX if there is none. */
 static size_t ordered_before(const struct posix_model *p, uint32_t change)
 {
-	size_t low = 0, high = p->ordered.n;
+	const uint32_t *v = p->ordered.v;
+	size_t n = p->ordered.n;
 
 	/* Usually that is the last of all. */
-	if (high && p->waiting.v[p->ordered.v[high - 1]] < change)
-		low = high;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (p->waiting.v[p->ordered.v[mid]] < change)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low ? p->ordered.v[low - 1] : SIZE_MAX;
+	if (n && p->waiting.v[v[n - 1]] >= change)
+		n = first_where(i, n, p->waiting.v[v[i]] >= change);
+	return n ? v[n - 1] : SIZE_MAX;
 }
 
 static void make_pieces(struct posix_model *p)
@@ -234,6 +227,37 @@ void survivors_release(struct survivors *s)
 	vec_release(&s->units);
 }
 
+/* Empties the list, and makes room for so many words of units: pointers to them stay valid. */
+static void survivors_clear(struct survivors *s, size_t words)
+{
+	vec_clear(&s->v);
+	vec_clear(&s->units);
+	vec_reserve(&s->units, words);
+}
+
+static void survivors_add(struct survivors *s, uint32_t change, const uint64_t *units, size_t words)
+{
+	assert(s->units.cap - s->units.n >= (units ? words : 0));
+	if (units) {
+		units = memcpy(s->units.v + s->units.n, units, words * sizeof(*units));
+		s->units.n += words;
+	}
+	vec_push(&s->v, (struct survivor){ change, units });
+}
+
+void survivors_copy(const struct history *h, const struct survivor *v, size_t n,
+		    struct survivors *to)
+{
+	size_t words = 0;
+
+	for (size_t i = 0; i < n; i++)
+		words += v[i].units ? change_words(&h->changes.v[v[i].change]) : 0;
+	survivors_clear(to, words);
+	for (size_t i = 0; i < n; i++)
+		survivors_add(to, v[i].change, v[i].units,
+			      change_words(&h->changes.v[v[i].change]));
+}
+
 /* Tells which units of a change survived: none, all, or some, whose bits are appended to `bits`. */
 static enum {
 	NO_UNITS,
@@ -246,7 +270,7 @@ static enum {
 	assert(c->units <= MODEL_UNITS_MAX);
 	if (c->units == 1)
 		return bytes[0] ? ALL_UNITS : NO_UNITS;
-	memset(bits, 0, (c->units + 63) / 64 * sizeof(*bits));
+	memset(bits, 0, change_words(c) * sizeof(*bits));
 	for (uint32_t i = 0; i < c->units; i++)
 		if (bytes[i]) {
 			bits[i / 64] |= (uint64_t)1 << i % 64;
@@ -259,11 +283,12 @@ void survivors_of(const struct history *h, const struct crash_state *state, stru
 {
 	unsigned char bytes[MODEL_UNITS_MAX];
 	uint64_t bits[64], start = 0, end = 0; /* the units in `bytes` */
-	uint32_t from, to;
+	uint32_t from, to, words = 0;
 
-	vec_clear(&out->v);
-	vec_clear(&out->units);
 	history_window(h, state->point, &from, &to);
+	for (uint32_t i = from; i < to; i++)
+		words += change_words(&h->changes.v[i]);
+	survivors_clear(out, words);
 	for (uint32_t i = from; i < to; i++) {
 		const struct change *c = &h->changes.v[i];
 
@@ -275,16 +300,7 @@ void survivors_of(const struct history *h, const struct crash_state *state, stru
 			image_read(&state->image, start, bytes, end - start);
 		}
 		int which = units_of(c, bytes + (c->first_unit - start), bits);
-		if (which == NO_UNITS)
-			continue;
-		size_t at = out->units.n;
-		for (uint32_t j = 0; which == SOME_UNITS && j < (c->units + 63) / 64; j++)
-			vec_push(&out->units, bits[j]);
-		/* The vector may move while it grows: for now, an index stands for the pointer. */
-		const uint64_t *units = which == SOME_UNITS ? (const uint64_t *)(at + 1) : NULL;
-		vec_push(&out->v, (struct survivor){ i, units });
+		if (which != NO_UNITS)
+			survivors_add(out, i, which == SOME_UNITS ? bits : NULL, change_words(c));
 	}
-	for (size_t i = 0; i < out->v.n; i++)
-		if (out->v.v[i].units)
-			out->v.v[i].units = out->units.v + (uintptr_t)out->v.v[i].units - 1;
 }

@@ -22,6 +22,9 @@ struct survivors {
 };
 
 void survivors_of(const struct history *h, const struct crash_state *state, struct survivors *out);
+/* Copies survivors, with the units that they point to. */
+void survivors_copy(const struct history *h, const struct survivor *v, size_t n,
+		    struct survivors *to);
 void survivors_release(struct survivors *s);
 
 #endif

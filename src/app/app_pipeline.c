@@ -56,16 +56,6 @@ static bool recovers(const struct app_whole *p)
 
 /* ---- the end of the run, without a crash ---- */
 
-static void take_lines(struct words *out, const struct strbuf *text)
-{
-	auto_free char *copy = xstrdup(strbuf_str(text));
-	char *rest = copy, *line;
-
-	while ((line = strsep(&rest, "\n")))
-		if (*line || rest)
-			vec_push(out, xstrdup(line));
-}
-
 static int end_differs(const struct app_whole *p, struct err *err)
 {
 	return err_set(err, -EINVAL,
@@ -126,7 +116,7 @@ static int verify_end(struct app_whole *p, struct err *err)
 	rc = show_before(p, &first, err);
 	if (rc)
 		return rc;
-	take_lines(&p->run.shown, &first);
+	app_lines(strbuf_str(&first), &p->run.shown);
 	return io_write_file(p->run.dir, "shown", strbuf_str(&first), first.len, 0, err);
 }
 
@@ -236,8 +226,7 @@ static void keep_counts(struct app_whole *p, const struct search_result *r)
 
 		if (n == UINT64_MAX)
 			continue;
-		auto_free char *dir =
-			xasprintf("%s/findings/%llu", p->run.dir, (unsigned long long)n);
+		auto_free char *dir = xasprintf("%s/findings/%llu", p->run.dir, llu(n));
 		struct app_case c = { 0 };
 
 		p->told.v[n].states += r->found.v[i].states;
@@ -409,8 +398,7 @@ static void add_totals(struct app_whole *p, const struct search_totals *t)
 	note_stop(p, t);
 	if (t->errors)
 		err_set(&p->out->error, -EIO, "%llu %s could not be checked: %s",
-			(unsigned long long)t->errors, plural(t->errors, "state", "states"),
-			t->error);
+			COUNT_S(t->errors, "state"), t->error);
 	if (t->faulty) {
 		s->errors++;
 		end_differs(p, &p->out->error);
@@ -488,8 +476,8 @@ static void recover_again(struct app_whole *p, uint64_t spent)
 	if (r.failed) {
 		s->errors += r.failed;
 		err_set(&p->out->error, r.why.code,
-			"%llu of %llu restarts could not be recorded: %s",
-			(unsigned long long)r.failed, (unsigned long long)r.recorded, r.why.msg);
+			"%llu of %llu restarts could not be recorded: %s", llu(r.failed),
+			llu(r.recorded), r.why.msg);
 	}
 	if (r.left)
 		vec_push(&s->notes,
@@ -563,11 +551,7 @@ static int explore(struct app_whole *p, struct err *err)
 static int record(struct app_whole *p, struct err *err)
 {
 	struct app_plan *plan = &p->o->plan;
-	struct app_record_opts o = { .dir = plan->dir,
-				     .run = p->run.dir,
-				     .plan = plan,
-				     .timeout_ms = plan->timeout_ms,
-				     .trace_max = (uint64_t)2 << 30 };
+	struct app_record_opts o = { .run = p->run.dir, .plan = plan };
 	/* The plan is saved first, so that a run that is killed while recording is recognised. */
 	int rc = record_save(app_kind.plan, p->run.dir, CASE_RUN, plan, err);
 
@@ -661,21 +645,6 @@ static int make_run(struct app_whole *p, struct err *err)
 	return 0;
 }
 
-/* Removes the run: nothing of a run that failed before its search is worth keeping. */
-static void discard(const struct app_whole *p)
-{
-	auto_free char *run = xasprintf("%s/" CASE_RUN, p->run.dir);
-	struct err ignored = ERR_INIT;
-
-	unlink(run);
-	for (const char *const *name = app_kind.made; *name; name++)
-		if (below_remove(p->run.dir, *name, &ignored))
-			log_debug("%s", ignored.msg);
-	auto_free char *findings = xasprintf("%s/findings", p->run.dir);
-	rmdir(findings);
-	rmdir(p->run.dir); /* a directory that was there before may have other files */
-}
-
 /* Marks the run as this user's; a failure is noted, and the run goes on. */
 static void mark(struct app_whole *p)
 {
@@ -703,7 +672,7 @@ static int begin(struct app_whole *p, struct err *err)
 	if (!rc)
 		mark(p);
 	else
-		discard(p);
+		case_discard(p->run.dir, app_kind.made);
 	return rc;
 }
 

@@ -24,6 +24,8 @@
 #include "core/posix.h"
 #include "forget/forget_record.h"
 
+#define TRACE_BYTES_MAX ((uint64_t)2 << 30)
+
 /* ---- copies ---- */
 
 /* Copies a directory with its content. `to` is made. */
@@ -245,16 +247,16 @@ static int judge(const struct app_record_opts *o, const struct forget_record *h,
 				err, -ETIMEDOUT,
 				"the restart did not end within %llu s while it was recorded; "
 				"give --timeout (%.300s)",
-				(unsigned long long)(o->timeout_ms / 1000), said);
+				llu(o->plan->timeout_ms / 1000), said);
 		return err_set(
 			err, -ETIMEDOUT,
 			"the run did not end within %llu s; give --timeout, or --stop CMD or "
 			"--kill for a server (%.300s)",
-			(unsigned long long)(o->timeout_ms / 1000), said);
+			llu(o->plan->timeout_ms / 1000), said);
 	case FORGET_RECORD_TOO_LONG:
 		return err_set(err, -EFBIG,
 			       "the %s wrote more than %llu MiB to its trace; make it shorter",
-			       what, (unsigned long long)(o->trace_max >> 20));
+			       what, llu(TRACE_BYTES_MAX >> 20));
 	case FORGET_RECORD_STOPPED:
 		return err_set(err, -EINTR, "stopped by a signal");
 	case FORGET_RECORD_DONE:
@@ -319,7 +321,7 @@ static int make_base(const struct app_record_opts *o, const char *base, struct e
 	auto_strbuf text = STRBUF_INIT;
 
 	if (!o->again)
-		return app_copy(o->dir, base, err);
+		return app_copy(o->plan->dir, base, err);
 	int rc = spawn(put_process, &x, &text, err);
 	if (!rc && !streq(strbuf_str(&text), put_done))
 		rc = err_set(err, -EIO, "%s",
@@ -341,11 +343,11 @@ int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct words
 	int rc = make_base(o, base, err);
 
 	if (!rc)
-		rc = app_copy(o->again ? base : o->dir, work, err);
+		rc = app_copy(o->again ? base : o->plan->dir, work, err);
 	if (rc)
 		return rc;
 	struct forget_record_opts r = {
-		.dir = o->dir,
+		.dir = o->plan->dir,
 		.root = work,
 		.trace = trace,
 		.stacks = o->plan->stacks ? stacks : NULL,
@@ -354,8 +356,8 @@ int app_record(const struct app_record_opts *o, uint64_t *root_ino, struct words
 		.point = o->again ? o->again->point : 0,
 		.stop = o->again ? NULL : o->plan->stop,
 		.kill = o->again || o->plan->kill, /* as a check does with processes left behind */
-		.timeout_ms = o->timeout_ms,
-		.trace_max = o->trace_max,
+		.timeout_ms = o->plan->timeout_ms,
+		.trace_max = TRACE_BYTES_MAX,
 		.mounted = tell_names,
 		.ctx = (void *)(uintptr_t)o->again,
 	};

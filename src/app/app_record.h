@@ -17,10 +17,8 @@ struct app_restart {
 };
 
 struct app_record_opts {
-	const char *dir; /* the application's directory, absolute */
 	const char *run; /* the run's directory */
 	const struct app_plan *plan;
-	uint64_t timeout_ms, trace_max;
 	const struct app_restart *again; /* NULL: record the run */
 };
 

@@ -13,8 +13,6 @@
 #include "core/trace_file.h"
 #include "search/nested.h"
 
-#define TRACE_BYTES_MAX ((uint64_t)2 << 30)
-
 struct app_restarts {
 	const struct app_recovery_opts *o;
 	struct app_recovered *out;
@@ -42,9 +40,8 @@ static int hash_of(const struct trace *t, struct hash128 *out, struct err *err)
 		if (rc)
 			break;
 		strbuf_add(&text, out, sizeof(*out));
-		strbuf_addf(&text, "%s %llu %llu %s\n%s\n", posix_op_name(c->op),
-			    (unsigned long long)c->offset, (unsigned long long)c->len,
-			    c->path ? c->path : "", c->path2 ? c->path2 : "");
+		strbuf_addf(&text, "%s %llu %llu %s\n%s\n", posix_op_name(c->op), llu(c->offset),
+			    llu(c->len), c->path ? c->path : "", c->path2 ? c->path2 : "");
 		strbuf_add(&text, e.payload, e.payload ? e.payload_len : 0);
 		*out = hash_bytes(text.buf, text.len);
 	}
@@ -68,12 +65,7 @@ static int record_restart(const struct app_run *run, const struct app_state *s, 
 					   .outer = &run->trace,
 					   .point = s->point,
 					   .acked = &acked };
-	const struct app_record_opts o = { .dir = run->plan.dir,
-					   .run = dir,
-					   .plan = &run->plan,
-					   .timeout_ms = run->plan.timeout_ms,
-					   .trace_max = TRACE_BYTES_MAX,
-					   .again = &again };
+	const struct app_record_opts o = { .run = dir, .plan = &run->plan, .again = &again };
 	int rc = app_record(&o, root_ino, &notes, err);
 	words_release(&notes);
 	return rc;

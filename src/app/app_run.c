@@ -33,11 +33,17 @@ void app_run_release(struct app_run *r)
 
 static void find_acks(struct app_run *r)
 {
-	for (size_t i = 0; i < r->trace.events.n; i++) {
-		const struct event *ev = &r->trace.events.v[i];
-
+	vec_each(ev, &r->trace.events) {
 		if (ev->kind == EV_OP_BEGIN)
 			vec_push(&r->acks, xmemdupz(ev->data, ev->len));
+	}
+}
+
+void app_lines(const char *text, struct words *out)
+{
+	for (const char *end; *text; text = *end ? end + 1 : end) {
+		end = strchrnul(text, '\n');
+		vec_push(out, xmemdupz(text, (size_t)(end - text)));
 	}
 }
 
@@ -48,13 +54,8 @@ static int read_shown(struct app_run *r, struct err *err)
 	if (!below_exists(r->dir, "shown"))
 		return 0;
 	int rc = io_slurp_file(r->dir, "shown", 64 << 20, &text, err);
-	if (rc)
-		return rc;
-	char *rest = text.buf, *line;
-	while ((line = strsep(&rest, "\n")))
-		if (*line || rest)
-			vec_push(&r->shown, xstrdup(line));
-	return 0;
+	app_lines(strbuf_str(&text), &r->shown);
+	return rc;
 }
 
 static int read_stacks(struct app_run *r, struct err *err)
@@ -79,11 +80,11 @@ int app_run_open(struct app_run *r, struct err *err)
 			       r->plan.profile);
 	if (r->plan.unit != 512 && r->plan.unit != 4096)
 		return err_set(err, -EINVAL, "%s: a unit of %llu bytes is not possible", r->dir,
-			       (unsigned long long)r->plan.unit);
+			       llu(r->plan.unit));
 	int rc = trace_load_below(r->dir, "trace", &r->trace, err);
 	if (!rc && r->plan.first_point > r->trace.events.n)
 		rc = err_set(err, -EINVAL, "%s: there are no %llu events", r->dir,
-			     (unsigned long long)r->plan.first_point);
+			     llu(r->plan.first_point));
 	if (rc)
 		return rc;
 	r->base_fd = below_open_dir(r->dir, "base", err);

@@ -34,6 +34,8 @@ void app_run_release(struct app_run *r);
 /* Finds the run of a state by its id: this one, or a restart, which is loaded. */
 int app_run_of(struct app_run *r, const char *state, struct app_run **out, struct err *err)
 	must_check;
+/* Adds the lines of a text. */
+void app_lines(const char *text, struct words *out);
 /* Returns how states of the run are checked; borrows from the run, which owns the judge. */
 struct app_search_opts app_run_search(struct app_run *r);
 

@@ -258,24 +258,24 @@ static int explain_state(struct searching *s, const struct app_state *state, enu
 
 /*
  * True if the finding may explain the state. A failure before the first operation does not explain
- * the loss of acknowledged data, nor does a state whose checks differ explain another failure.
+ * the loss of acknowledged data, nor does a state whose checks differ explain another failure: only
+ * another such state, `unsteady`, is counted there.
  */
-static bool speaks_of(const struct search_found *f, const struct app_state *state)
+static bool speaks_of(const struct search_found *f, const struct app_state *state, bool unsteady)
 {
-	return !f->why.unsteady && (f->why.kind != EXPLAIN_START || !state->acked);
+	return unsteady ? f->why.unsteady
+			: !f->why.unsteady && (f->why.kind != EXPLAIN_START || !state->acked);
 }
 
 static size_t known_finding(const struct searching *s, const struct app_state *state,
-			    enum app_harm harm)
+			    enum app_harm harm, bool unsteady)
 {
-	for (size_t i = 0; i < s->knowns.n; i++) {
-		const struct known *k = &s->knowns.v[i];
+	const struct known *k = vec_find(
+		i, &s->knowns,
+		s->knowns.v[i].harm == harm && hash_eq(s->knowns.v[i].pattern, state->pattern) &&
+			speaks_of(&s->out->found.v[s->knowns.v[i].finding], state, unsteady));
 
-		if (k->harm == harm && hash_eq(k->pattern, state->pattern) &&
-		    speaks_of(&s->out->found.v[k->finding], state))
-			return k->finding;
-	}
-	return SIZE_MAX;
+	return k ? k->finding : SIZE_MAX;
 }
 
 /* Makes a finding of a state that has just failed, before anything is explained (F1). */
@@ -335,15 +335,7 @@ static int try_end(struct searching *s, struct err *err)
 static int take_unsteady(struct searching *s, const struct app_state *state,
 			 struct search_found *held, size_t *at, struct err *err)
 {
-	enum app_harm harm = held->why.harm;
-
-	for (size_t i = 0; i < s->knowns.n && *at == SIZE_MAX; i++) {
-		const struct known *k = &s->knowns.v[i];
-
-		if (k->harm == harm && hash_eq(k->pattern, state->pattern) &&
-		    s->out->found.v[k->finding].why.unsteady)
-			*at = k->finding;
-	}
+	*at = known_finding(s, state, held->why.harm, true);
 	if (*at != SIZE_MAX)
 		return 0;
 	int rc = try_end(s, err);
@@ -393,7 +385,7 @@ static int take_new(struct searching *s, const struct app_state *state, size_t *
 static int take_failing(struct searching *s, const struct app_state *state, struct err *err)
 {
 	enum app_harm harm = s->verdict.harm;
-	size_t at = known_finding(s, state, harm);
+	size_t at = known_finding(s, state, harm, false);
 	int rc = 0;
 
 	if (at == SIZE_MAX) {

@@ -29,17 +29,9 @@ void app_count_words(double n, struct strbuf *out)
 
 static const struct posix_call *call_of(const struct posix_log *log, uint64_t event)
 {
-	size_t low = 0, high = log->calls.n;
+	size_t at = first_where(i, log->calls.n, log->calls.v[i].event >= event);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (log->calls.v[mid].event < event)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < log->calls.n && log->calls.v[low].event == event ? &log->calls.v[low] : NULL;
+	return at < log->calls.n && log->calls.v[at].event == event ? &log->calls.v[at] : NULL;
 }
 
 static void add_path(struct strbuf *out, const char *path)

@@ -79,6 +79,25 @@ void case_keep_all(struct case_at *c)
 		c->v[i].keep = KEEP_ALL;
 }
 
+void case_kept(const struct case_at *c, struct case_survivors *out)
+{
+	vec_clear(out);
+	for (size_t i = 0; i < c->n; i++)
+		if (c->v[i].keep != KEEP_NONE)
+			vec_push(out, (struct survivor){ c->v[i].change, c->v[i].keep == KEEP_SOME
+										 ? c->v[i].units
+										 : NULL });
+}
+
+struct hash128 case_tree(struct history *h, uint64_t point, const struct case_survivors *kept)
+{
+	struct reffs_state *tree = history_build(h, point, kept->v, kept->n);
+	struct hash128 hash = reffs_state_hash(tree);
+
+	reffs_state_unref(tree);
+	return hash;
+}
+
 static void id_words(struct strbuf *id, const uint64_t *bits, size_t n)
 {
 	for (size_t i = 0; i < n; i += 32) {
@@ -86,7 +105,7 @@ static void id_words(struct strbuf *id, const uint64_t *bits, size_t n)
 
 		if (n - i < 32)
 			word &= ((uint64_t)1 << (n - i)) - 1;
-		strbuf_addf(id, ".%llu", (unsigned long long)word);
+		strbuf_addf(id, ".%llu", llu(word));
 	}
 }
 
@@ -103,11 +122,11 @@ char *case_id(const struct history *h, const struct case_at *c)
 			bits[i / 64] |= (uint64_t)1 << i % 64;
 	}
 	if (!torn && whole == c->n)
-		strbuf_addf(&id, "1.%llu", (unsigned long long)c->point);
+		strbuf_addf(&id, "1.%llu", llu(c->point));
 	else if (!torn && !whole)
-		strbuf_addf(&id, "0.%llu", (unsigned long long)c->point);
+		strbuf_addf(&id, "0.%llu", llu(c->point));
 	else
-		strbuf_addf(&id, torn ? "3.%llu.1" : "2.%llu", (unsigned long long)c->point);
+		strbuf_addf(&id, torn ? "3.%llu.1" : "2.%llu", llu(c->point));
 	if (torn || (whole && whole < c->n))
 		id_words(&id, bits, c->n);
 	if (torn)

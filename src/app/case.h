@@ -39,6 +39,12 @@ void case_close(struct case_at *c);
 /* Keeps a piece, and all that it needs. */
 void case_give_back(struct case_at *c, size_t piece);
 
+/* Lists what is kept, whole or in part; units are borrowed from the case. */
+struct case_survivors vec_of(struct survivor);
+void case_kept(const struct case_at *c, struct case_survivors *out);
+/* Returns the hash of the state with these survivors. */
+struct hash128 case_tree(struct history *h, uint64_t point, const struct case_survivors *kept);
+
 /* Returns the id for states_replay(), to be freed. The case must be closed. */
 char *case_id(const struct history *h, const struct case_at *c);
 

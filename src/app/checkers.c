@@ -37,13 +37,11 @@ struct job_survivor {
 	uint32_t change, torn;
 };
 
+/* The result of the check follows. */
 struct answer_head {
-	enum check_end end;
-	int exit_code, signal;
-	bool left, filled, cut, overlay;
 	struct app_change change;
-	size_t errors;
-	uint64_t took_ns, unlike;
+	bool overlay;
+	uint64_t unlike;
 };
 
 /* ---- the worker ---- */
@@ -93,7 +91,7 @@ static void read_job(struct check_worker *w, const struct strbuf *job)
 
 		vec_push(&w->v.v,
 			 (struct survivor){ s.change, s.torn ? w->v.units.v + units : NULL });
-		units += s.torn ? (w->h->changes.v[s.change].units + 63) / 64 : 0;
+		units += s.torn ? change_words(&w->h->changes.v[s.change]) : 0;
 	}
 }
 
@@ -174,36 +172,23 @@ static int do_job(struct check_worker *w, struct err *err)
 	return rc;
 }
 
-/* False for answers that a busy or small machine may have caused: these are not reused. */
-static bool is_worth_keeping(const struct answer_head *head)
-{
-	return (head->end == CHECK_PASSED || head->end == CHECK_FAILED) && !head->filled;
-}
-
 static void answer(struct check_worker *w, struct hash128 question, const char *wrong)
 {
 	struct answer_head head;
-
-	memset(&head, 0, sizeof(head)); /* clears the padding, too: it may be kept */
-	head = (struct answer_head){ .end = wrong ? CHECK_ERROR : w->r.end,
-				     .exit_code = w->r.exit_code,
-				     .signal = w->r.signal,
-				     .left = w->r.left_processes,
-				     .filled = w->r.filled,
-				     .cut = w->r.output_cut,
-				     .change = w->change,
-				     .errors = wrong ? 0 : w->r.errors,
-				     .took_ns = w->r.took_ns,
-				     .overlay = place_is_overlay(w->place),
-				     .unlike = place_unlike(w->place) };
 	auto_strbuf text = STRBUF_INIT;
 
+	memset(&head, 0, sizeof(head)); /* clears the padding, too: it may be kept */
+	head.change = w->change;
+	head.overlay = place_is_overlay(w->place);
+	head.unlike = place_unlike(w->place);
+	if (wrong) {
+		check_result_release(&w->r);
+		w->r.end = CHECK_ERROR;
+		strbuf_adds(&w->r.output, wrong);
+	}
 	strbuf_add(&text, &head, sizeof(head));
-	if (wrong)
-		strbuf_adds(&text, wrong);
-	else
-		strbuf_add(&text, strbuf_str(&w->r.output), w->r.output.len);
-	if (is_worth_keeping(&head))
+	check_result_add(&w->r, &text);
+	if (check_result_is_final(&w->r))
 		answers_add(w->opts->answers, question, text.buf, text.len);
 	pool_done(w->w, text.buf, text.len);
 }
@@ -211,18 +196,15 @@ static void answer(struct check_worker *w, struct hash128 question, const char *
 /* Reuses the answer of an earlier process, if there is one. */
 static bool answer_known(struct check_worker *w, struct hash128 question)
 {
+	const size_t head = sizeof(struct answer_head);
 	auto_strbuf text = STRBUF_INIT;
-	struct answer_head head;
-	bool known = answers_find(w->opts->answers, question, &text) && text.len >= sizeof(head);
 
-	if (known) {
-		memcpy(&head, strbuf_str(&text), sizeof(head));
-		known = is_worth_keeping(&head) && head.errors <= text.len - sizeof(head);
-	}
-
-	if (known)
-		pool_done(w->w, text.buf, text.len);
-	return known;
+	if (!answers_find(w->opts->answers, question, &text) || text.len < head ||
+	    !check_result_read(text.buf + head, text.len - head, &w->r) ||
+	    !check_result_is_final(&w->r))
+		return false;
+	pool_done(w->w, text.buf, text.len);
+	return true;
 }
 
 static int begin(struct check_worker *w)
@@ -311,18 +293,16 @@ static void write_job(const struct history *h, const struct app_state *a, struct
 	struct job_head head = { a->point, a->acked, v->v.n, 0, question };
 
 	strbuf_add(out, &head, sizeof(head));
-	for (size_t i = 0; i < v->v.n; i++) {
-		struct job_survivor j = { v->v.v[i].change, v->v.v[i].units != NULL };
+	vec_each(x, &v->v) {
+		struct job_survivor j = { x->change, x->units != NULL };
 
 		strbuf_add(out, &j, sizeof(j));
+		head.words += x->units ? change_words(&h->changes.v[x->change]) : 0;
 	}
-	for (size_t i = 0; i < v->v.n; i++)
-		if (v->v.v[i].units) {
-			uint64_t n = (h->changes.v[v->v.v[i].change].units + 63) / 64;
-
-			strbuf_add(out, v->v.v[i].units, n * sizeof(uint64_t));
-			head.words += n;
-		}
+	vec_each(x, &v->v)
+		if (x->units)
+			strbuf_add(out, x->units,
+				   change_words(&h->changes.v[x->change]) * sizeof(*x->units));
 	memcpy(out->buf, &head, sizeof(head));
 }
 
@@ -362,16 +342,9 @@ static void read_answer(struct checkers *c, const void *data, size_t len, struct
 
 	assert(len >= sizeof(head));
 	memcpy(&head, data, sizeof(head));
-	*r = (struct check_result){ .end = head.end,
-				    .exit_code = head.exit_code,
-				    .signal = head.signal,
-				    .left_processes = head.left,
-				    .filled = head.filled,
-				    .output_cut = head.cut,
-				    .errors = head.errors,
-				    .took_ns = head.took_ns };
+	bool whole = check_result_read((const char *)data + sizeof(head), len - sizeof(head), r);
+	assert(whole);
 	*change = head.change;
-	strbuf_add(&r->output, (const char *)data + sizeof(head), len - sizeof(head));
 	c->stats->overlay |= head.overlay;
 	c->stats->unlike = max(c->stats->unlike, head.unlike);
 }
@@ -385,8 +358,7 @@ static struct app_state take_given(struct checkers *c, uint64_t number)
 	for (size_t i = 0; i < skipped; i++)
 		app_state_release(&c->given.v[i]);
 	struct app_state a = c->given.v[skipped];
-	c->given.n -= skipped + 1;
-	memmove(c->given.v, c->given.v + skipped + 1, c->given.n * sizeof(a));
+	vec_remove(&c->given, 0, skipped + 1);
 	c->told = number + 1;
 	return a;
 }

@@ -90,41 +90,23 @@ static bool grant(const struct history *h, struct case_at *c, const struct wish 
 	return false;
 }
 
-static void survivors_from(const struct history *h, const struct case_at *c, struct survivors *out)
-{
-	for (size_t i = 0; i < c->n; i++) {
-		uint32_t words = (h->changes.v[c->v[i].change].units + 63) / 64;
-
-		if (c->v[i].keep == KEEP_SOME) /* at most one: the pointer stays */
-			for (uint32_t j = 0; j < words; j++)
-				vec_push(&out->units, c->v[i].units[j]);
-	}
-	for (size_t i = 0; i < c->n; i++)
-		if (c->v[i].keep != KEEP_NONE)
-			vec_push(&out->v,
-				 (struct survivor){ c->v[i].change, c->v[i].keep == KEEP_SOME
-									    ? out->units.v
-									    : NULL });
-}
-
 /* Adds a state, or counts a further pattern of the same state. */
 static void add_state(struct covering *v, const struct case_at *c)
 {
 	struct cover_state s = { .point = c->point, .patterns = 1 };
 	uint64_t acked = states_acked(v->h->trace, c->point);
+	auto_vec struct case_survivors kept = { 0 };
 
-	survivors_from(v->h, c, &s.survivors);
-	struct reffs_state *tree = history_build(v->h, c->point, s.survivors.v.v, s.survivors.v.n);
-	struct hash128 hash =
-		hash_add(reffs_state_hash(tree), hash_bytes_seeded(&acked, sizeof(acked), 2));
-	reffs_state_unref(tree);
+	case_kept(c, &kept);
+	struct hash128 hash = hash_add(case_tree(v->h, c->point, &kept),
+				       hash_bytes_seeded(&acked, sizeof(acked), 2));
 	v->out->patterns++;
 	for (size_t i = 0; i < v->trees.n; i++)
 		if (hash_eq(v->trees.v[i], hash)) {
 			v->out->v.v[i].patterns++;
-			survivors_release(&s.survivors);
 			return;
 		}
+	survivors_copy(v->h, kept.v, kept.n, &s.survivors);
 	s.id = case_id(v->h, c);
 	vec_push(&v->trees, hash);
 	vec_push(&v->out->v, s);
@@ -144,16 +126,8 @@ static uint64_t last_point(const struct history *h, const struct change *c)
  */
 enum { TRIES_EACH = 8 };
 
-static int by_point(const void *a, const void *b)
-{
-	const struct wish *x = a, *y = b;
-
-	if (x->point != y->point)
-		return x->point < y->point ? -1 : 1;
-	if (x->change != y->change)
-		return x->change < y->change ? -1 : 1;
-	return (int)x->fate - (int)y->fate;
-}
+DEFINE_ORDER(by_point, struct wish,
+	     order(a->point, b->point) ?: order(a->change, b->change) ?: order(a->fate, b->fate))
 
 static void make_wishes(struct covering *v, bool torn)
 {
@@ -175,8 +149,7 @@ static void make_wishes(struct covering *v, bool torn)
 				 (struct wish){ fate == FATE_LOST ? last_point(h, c) : c->event + 1,
 						i, (enum fate)fate });
 	}
-	if (v->wishes.n)
-		qsort(v->wishes.v, v->wishes.n, sizeof(*v->wishes.v), by_point);
+	vec_sort(&v->wishes, by_point);
 }
 
 /* Goes through the events once; tries the open wishes at each point. */
@@ -210,15 +183,9 @@ static int grant_all(struct covering *v, struct err *err)
 	return rc;
 }
 
-static int by_worth(const void *a, const void *b)
-{
-	const struct cover_state *x = a, *y = b;
-
-	/* States that stand for several patterns come first; the rest fixes the order. */
-	if (x->patterns != y->patterns)
-		return x->patterns > y->patterns ? -1 : 1;
-	return x->point != y->point ? (x->point < y->point ? -1 : 1) : strcmp(x->id, y->id);
-}
+/* States that stand for several patterns come first; the rest fixes the order. */
+DEFINE_ORDER(by_worth, struct cover_state,
+	     order(b->patterns, a->patterns) ?: order(a->point, b->point) ?: strcmp(a->id, b->id))
 
 int cover_make(struct history *h, const struct roles *roles, bool torn, struct cover *out,
 	       struct err *err)
@@ -229,8 +196,7 @@ int cover_make(struct history *h, const struct roles *roles, bool torn, struct c
 	v.done = xcalloc(roles->texts.n * FATE_COUNT + 1, sizeof(*v.done));
 	make_wishes(&v, torn);
 	int rc = grant_all(&v, err);
-	if (out->v.n)
-		qsort(out->v.v, out->v.n, sizeof(*out->v.v), by_worth);
+	vec_sort(&out->v, by_worth);
 	free(v.done);
 	vec_release(&v.wishes);
 	vec_release(&v.trees);

@@ -65,25 +65,19 @@ static void copy_keeps(struct case_at *to, const struct case_at *from)
 static int ask(struct work *w, const struct case_at *c, enum app_harm *harm, struct err *err)
 {
 	struct history *h = w->o->h;
-	struct vec_of(struct survivor) v = { 0 };
+	auto_vec struct case_survivors kept = { 0 };
 	struct answer a = { .acked = states_acked(h->trace, c->point) };
 
-	for (size_t i = 0; i < c->n; i++)
-		if (c->v[i].keep != KEEP_NONE)
-			vec_push(&v, (struct survivor){ c->v[i].change, c->v[i].keep == KEEP_SOME
-										? c->v[i].units
-										: NULL });
-	struct reffs_state *tree = history_build(h, c->point, v.v, v.n);
-	vec_release(&v);
-	a.tree = reffs_state_hash(tree);
-	for (size_t i = 0; i < w->answers.n; i++)
-		if (w->answers.v[i].acked == a.acked && hash_eq(w->answers.v[i].tree, a.tree)) {
-			reffs_state_unref(tree);
-			*harm = w->answers.v[i].harm;
-			return w->answers.v[i].fails;
-		}
+	case_kept(c, &kept);
+	a.tree = case_tree(h, c->point, &kept);
+	const struct answer *known =
+		vec_find(i, &w->answers,
+			 w->answers.v[i].acked == a.acked && hash_eq(w->answers.v[i].tree, a.tree));
+	if (known) {
+		*harm = known->harm;
+		return known->fails;
+	}
 	w->checks++;
-	reffs_state_unref(tree);
 	auto_free char *id = case_id(h, c);
 	a.fails = w->o->check(w->o->ctx, id, &a.harm, err);
 	if (a.fails >= 0)
@@ -217,11 +211,7 @@ static int fails_at(struct work *w, const struct case_at *c, uint64_t point, str
 
 static size_t place_of(const struct work *w, uint64_t point)
 {
-	size_t i = 0;
-
-	while (i < w->points.n && w->points.v[i] < point)
-		i++;
-	return i;
+	return first_where(i, w->points.n, w->points.v[i] >= point);
 }
 
 /* Finds a point that fails right after one that passes, by bisection, and crashes there. */
@@ -320,20 +310,16 @@ static uint32_t count_units(const uint64_t *units, uint32_t n)
 	return there;
 }
 
-static void add_role(struct explained *e, uint32_t role)
+static bool has_role(const struct explained *e, uint32_t role)
 {
-	for (size_t i = 0; i < e->roles.n; i++)
-		if (e->roles.v[i] == role)
-			return;
-	vec_push(&e->roles, role);
+	return any_of(i, e->roles.n, e->roles.v[i] == role);
 }
 
 static void tell_lost(const struct work *w, const struct case_at *c, struct explained *e)
 {
 	const struct history *h = w->o->h;
 
-	for (size_t i = 0; i < c->n; i++) {
-		const struct case_piece *p = &c->v[i];
+	vec_each(p, c) {
 		struct explain_lost l = { .change = p->change,
 					  .event = h->changes.v[p->change].event };
 
@@ -343,7 +329,8 @@ static void tell_lost(const struct work *w, const struct case_at *c, struct expl
 			l.units = h->changes.v[p->change].units;
 			l.kept = count_units(p->units, l.units);
 		}
-		add_role(e, w->o->roles->of[p->change]);
+		if (!has_role(e, w->o->roles->of[p->change]))
+			vec_push(&e->roles, w->o->roles->of[p->change]);
 		vec_push(&e->lost, l);
 	}
 }
@@ -360,30 +347,22 @@ static void add_event_role(const struct work *w, uint64_t event, struct strbuf *
 		strbuf_adds(out, "acknowledged");
 		return;
 	}
-	for (size_t i = 0; i < h->changes.n; i++)
-		if (h->changes.v[i].event == event) {
-			strbuf_adds(out, role_of(w->o->roles, (uint32_t)i));
-			return;
-		}
-	if (h->trace->events.v[event].kind == EV_POSIX &&
-	    !posix_decode(&h->trace->events.v[event], &e, NULL))
+	const struct change *c = vec_find(i, &h->changes, h->changes.v[i].event == event);
+	if (c)
+		strbuf_adds(out, role_of(w->o->roles, (uint32_t)(c - h->changes.v)));
+	else if (h->trace->events.v[event].kind == EV_POSIX &&
+		 !posix_decode(&h->trace->events.v[event], &e, NULL))
 		strbuf_adds(out, posix_op_name(e.op));
 }
 
-static int by_role(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
+DEFINE_ORDER(by_role, uint32_t, order(*a, *b))
 
 static void tell_cause(const struct work *w, struct explained *e)
 {
 	struct strbuf cause = STRBUF_INIT;
 
 	strbuf_adds(&cause, app_harm_name(e->harm));
-	if (e->roles.n)
-		qsort(e->roles.v, e->roles.n, sizeof(*e->roles.v), by_role);
+	vec_sort(&e->roles, by_role);
 	for (size_t i = 0; i < e->roles.n; i++)
 		strbuf_addf(&cause, "%s%s", i ? ", " : ": lost ",
 			    w->o->roles->texts.v[e->roles.v[i]]);
@@ -573,14 +552,6 @@ int explain_not(const struct explain_opts *o, const struct app_state *s, enum ap
 	free(out->id);
 	out->id = xstrdup(s->id); /* the state that was checked */
 	return 0;
-}
-
-static bool has_role(const struct explained *e, uint32_t role)
-{
-	for (size_t i = 0; i < e->roles.n; i++)
-		if (e->roles.v[i] == role)
-			return true;
-	return false;
 }
 
 /* Returns 1 if the state, with nothing lost, fails in the same way in the same window. */

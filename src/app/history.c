@@ -8,6 +8,24 @@
 #include "app/history_impl.h"
 #include "base/util.h"
 
+void objects_by_ino_set(struct objects_by_ino *t, uint64_t ino, uint64_t object)
+{
+	uint32_t i = u64map_get(&t->places, ino);
+
+	if (i != U64MAP_NONE) {
+		t->objects.v[i] = object;
+	} else if (ino) {
+		u64map_add(&t->places, ino, (uint32_t)t->objects.n);
+		vec_push(&t->objects, object);
+	}
+}
+
+void objects_by_ino_release(struct objects_by_ino *t)
+{
+	u64map_release(&t->places);
+	vec_release(&t->objects);
+}
+
 uint64_t maker_new_object(struct history_maker *m, const struct object *o)
 {
 	vec_push(&m->h->objects, *o);
@@ -38,8 +56,7 @@ static void sort_settled(struct history *h)
  */
 static void free_linked(struct history *h)
 {
-	for (size_t i = 0; i < h->changes.n; i++) {
-		struct change *c = &h->changes.v[i];
+	vec_each(c, &h->changes) {
 		const struct object *o = object_of(h, c->object);
 		uint32_t kept = 0;
 
@@ -66,18 +83,10 @@ static void find_oldest(struct history *h)
 
 void history_window(const struct history *h, uint64_t point, uint32_t *from, uint32_t *to)
 {
-	uint32_t low = h->oldest.v[point], high = (uint32_t)h->changes.n;
+	const struct change *c = h->changes.v + h->oldest.v[point];
 
-	*from = low;
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (h->changes.v[mid].event < point)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	*to = low;
+	*from = h->oldest.v[point];
+	*to = *from + (uint32_t)first_where(i, h->changes.n - *from, c[i].event >= point);
 }
 
 static void nothing(void *ctx, const struct pending_op *op)
@@ -92,7 +101,7 @@ static void maker_release(struct history_maker *m)
 		pending_cut(m->pending, NULL, nothing, nothing, NULL);
 		pending_free(m->pending);
 	}
-	numbers_release(&m->objects);
+	objects_by_ino_release(&m->objects);
 	vec_release(&m->sizes);
 	vec_release(&m->flushing);
 	vec_release(&m->needs);

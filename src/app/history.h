@@ -184,4 +184,10 @@ static inline bool change_is_durable(const struct change *c, uint64_t point)
 	return c->durable_at < point;
 }
 
+/* Returns the number of words that have a bit for each unit of a change. */
+static inline uint32_t change_words(const struct change *c)
+{
+	return (c->units + 63) / 64;
+}
+
 #endif

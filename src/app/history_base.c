@@ -109,8 +109,8 @@ static int load_content(struct history_maker *m, int dir, const char *name, uint
 
 struct loader {
 	struct history_maker *m;
-	struct numbers seen; /* objects by their numbers in the loaded directory */
-	bool numbers;	     /* numbers of the trace are the same */
+	struct objects_by_ino seen; /* objects by their numbers in the loaded directory */
+	bool numbers;		    /* numbers of the trace are the same */
 };
 
 static int load_dir(struct loader *l, int dir, uint64_t object, unsigned depth, struct err *err);
@@ -124,7 +124,7 @@ static int load_entry(struct loader *l, int dir, uint64_t parent, const char *na
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
 		return err_set(err, -errno, "cannot look at %s: %m", name);
-	uint64_t known = numbers_get(&l->seen, st.st_ino);
+	uint64_t known = objects_by_ino_get(&l->seen, st.st_ino);
 	if (known && !S_ISDIR(st.st_mode)) {
 		int rc = graft_link(l->m->h->base, parent, name, known);
 
@@ -154,9 +154,9 @@ static int load_entry(struct loader *l, int dir, uint64_t parent, const char *na
 	int rc = graft_make(l->m->h->base, parent, name, &g);
 	if (rc)
 		return err_set(err, rc, "cannot take %s over", name);
-	numbers_set(&l->seen, st.st_ino, object);
+	objects_by_ino_set(&l->seen, st.st_ino, object);
 	if (l->numbers)
-		numbers_set(&l->m->objects, st.st_ino, object);
+		objects_by_ino_set(&l->m->objects, st.st_ino, object);
 	if (o.type == TREE_FILE)
 		return load_content(l->m, dir, name, object, (uint64_t)st.st_size, err);
 	if (o.type != TREE_DIR)
@@ -201,7 +201,7 @@ int maker_load(struct history_maker *m, const struct history_opts *opts, struct 
 	struct object *root = &m->h->objects.v[0];
 	struct stat st;
 
-	numbers_set(&m->objects, opts->root_ino, REFFS_ROOT_INO);
+	objects_by_ino_set(&m->objects, opts->root_ino, REFFS_ROOT_INO);
 	if (opts->base < 0)
 		return 0;
 	if (fstat(opts->base, &st))
@@ -211,7 +211,7 @@ int maker_load(struct history_maker *m, const struct history_opts *opts, struct 
 	root->gid = root->now_gid = st.st_gid;
 	(void)graft_attr(m->h->base, REFFS_ROOT_INO, root->mode, root->uid, root->gid);
 	int rc = load_dir(&l, opts->base, REFFS_ROOT_INO, 0, err);
-	numbers_release(&l.seen);
+	objects_by_ino_release(&l.seen);
 	return rc;
 }
 

@@ -203,21 +203,11 @@ static void extend_durable(struct history *h)
 
 struct reffs_state *history_durable(struct history *h, uint64_t point, size_t *times)
 {
-	size_t low = 0, high;
-
 	while (h->n_applied < h->settled.n &&
 	       h->changes.v[h->settled.v[h->n_applied]].durable_at < point)
 		extend_durable(h);
-	for (high = h->durable.n; low < high;) {
-		size_t mid = (low + high) / 2;
-
-		if (h->durable.v[mid].event < point)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	*times = low;
-	return low ? h->durable.v[low - 1].state : h->before;
+	*times = first_where(i, h->durable.n, h->durable.v[i].event >= point);
+	return *times ? h->durable.v[*times - 1].state : h->before;
 }
 
 void history_forget_built(struct history *h, size_t beyond)

@@ -12,7 +12,7 @@
 
 static uint64_t known(struct history_maker *m, uint64_t ino)
 {
-	uint64_t object = numbers_get(&m->objects, ino);
+	uint64_t object = objects_by_ino_get(&m->objects, ino);
 
 	if (!object)
 		m->h->skipped++;
@@ -64,7 +64,7 @@ static void made(struct history_maker *m, const struct posix_event *e)
 	o.now_mode = o.mode;
 	o.now_gid = o.gid;
 	uint64_t object = maker_new_object(m, &o);
-	numbers_set(&m->objects, e->ino, object);
+	objects_by_ino_set(&m->objects, e->ino, object);
 	if (o.unnamed)
 		return;
 	uint32_t n = maker_add_metadata(
@@ -156,7 +156,7 @@ static void allocated(struct history_maker *m, const struct posix_event *e)
 /* Handles the close of the last descriptor of an open. */
 static void released(struct history_maker *m, const struct posix_event *e)
 {
-	uint64_t object = numbers_get(&m->objects, e->ino);
+	uint64_t object = objects_by_ino_get(&m->objects, e->ino);
 
 	if (object)
 		maker_closed(m, object);
@@ -225,12 +225,12 @@ static void sync_everything(struct history_maker *m, const struct posix_event *e
 /* Sets the trace's number of an object that existed before. */
 static void looked_up(struct history_maker *m, const struct posix_event *e)
 {
-	uint64_t dir = numbers_get(&m->objects, e->dir);
+	uint64_t dir = objects_by_ino_get(&m->objects, e->dir);
 	const struct reffs_inode *d = dir ? reffs_inode(m->h->before, dir) : NULL;
 	uint64_t object = d && e->name && !m->h->changes.n ? reffs_lookup(d, e->name) : 0;
 
 	if (object)
-		numbers_set(&m->objects, e->ino, object);
+		objects_by_ino_set(&m->objects, e->ino, object);
 }
 
 static void (*const calls[POSIX_OP_END])(struct history_maker *, const struct posix_event *) = {

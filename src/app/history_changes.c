@@ -17,28 +17,17 @@ void maker_need(struct history_maker *m, uint32_t change)
 		vec_push(&m->needs, change);
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
+DEFINE_ORDER(by_number, uint32_t, order(*a, *b))
 
 /* Moves m->needs into a change, sorted, each once. */
 static void take_needs(struct history_maker *m, struct change *c)
 {
-	size_t n = 0;
-
-	if (m->needs.n > 1)
-		qsort(m->needs.v, m->needs.n, sizeof(*m->needs.v), compare_numbers);
-	for (size_t i = 0; i < m->needs.n; i++)
-		if (n == 0 || m->needs.v[n - 1] != m->needs.v[i])
-			m->needs.v[n++] = m->needs.v[i];
-	c->n_needs = (uint32_t)n;
+	vec_sort_unique(&m->needs, by_number);
+	c->n_needs = (uint32_t)m->needs.n;
 	c->needs = NULL;
-	if (n) {
-		c->needs = xmalloc(n * sizeof(*c->needs));
-		memcpy(c->needs, m->needs.v, n * sizeof(*c->needs));
+	if (c->n_needs) {
+		c->needs = xmalloc(c->n_needs * sizeof(*c->needs));
+		memcpy(c->needs, m->needs.v, c->n_needs * sizeof(*c->needs));
 	}
 	vec_clear(&m->needs);
 }
@@ -191,10 +180,7 @@ static bool has_content(struct history_maker *m, uint64_t object)
 {
 	const struct object *o = object_of(m->h, object);
 
-	for (size_t i = 0; i < o->waiting.n; i++)
-		if (m->h->changes.v[o->waiting.v[i]].durable_at == UINT64_MAX)
-			return true;
-	return false;
+	return any_of(i, o->waiting.n, m->h->changes.v[o->waiting.v[i]].durable_at == UINT64_MAX);
 }
 
 /*

@@ -4,12 +4,21 @@
 #define APP_HISTORY_IMPL_H
 
 #include "app/history.h"
-#include "app/numbers.h"
+#include "core/u64map.h"
 #include "fs/pending.h"
+
+/*
+ * Objects by inode number, which file systems use again: the last one counts. No object has number
+ * 0, and no inode.
+ */
+struct objects_by_ino {
+	struct u64map places;
+	struct vec_of(uint64_t) objects;
+};
 
 struct history_maker {
 	struct history *h;
-	struct numbers objects;	 /* by inode number of the trace */
+	struct objects_by_ino objects; /* by inode number of the trace */
 	struct pending *pending; /* changes of names and attributes, by number of the change */
 	uint64_t event;
 	uint64_t commit;	       /* of all metadata: the number of the next one, from 1 on */
@@ -47,6 +56,17 @@ static inline struct object *object_of(struct history *h, uint64_t object)
 	assert(object >= REFFS_ROOT_INO && object - REFFS_ROOT_INO < h->objects.n);
 	return &h->objects.v[object - REFFS_ROOT_INO];
 }
+
+/* Returns 0 if there is none. */
+static inline uint64_t objects_by_ino_get(const struct objects_by_ino *t, uint64_t ino)
+{
+	uint32_t i = u64map_get(&t->places, ino);
+
+	return i == U64MAP_NONE ? 0 : t->objects.v[i];
+}
+
+void objects_by_ino_set(struct objects_by_ino *t, uint64_t ino, uint64_t object);
+void objects_by_ino_release(struct objects_by_ino *t);
 
 /* Adds an object, and returns its number. */
 uint64_t maker_new_object(struct history_maker *m, const struct object *o);

@@ -85,16 +85,10 @@ static bool has_line(const struct strbuf *text, const char *line)
 	}
 }
 
-static bool is_expected(const struct judge *j, const char *line, size_t len)
+static bool lists(const struct words *lines, const char *line, size_t len)
 {
-	const struct words *lists[] = { j->shown, j->acks };
-
-	for (size_t l = 0; l < ARRAY_SIZE(lists); l++)
-		for (size_t i = 0; i < lists[l]->n; i++)
-			if (strlen(lists[l]->v[i]) == len &&
-			    strncmp(lists[l]->v[i], line, len) == 0)
-				return true;
-	return false;
+	return any_of(i, lines->n,
+		      strlen(lines->v[i]) == len && strncmp(lines->v[i], line, len) == 0);
 }
 
 static void judge_shown(const struct judge *j, uint64_t acked, struct verdict *v)
@@ -111,7 +105,7 @@ static void judge_shown(const struct judge *j, uint64_t acked, struct verdict *v
 	for (const char *p = strbuf_str(&v->said); *p;) {
 		size_t len = strcspn(p, "\n");
 
-		if (len && !is_expected(j, p, len)) {
+		if (len && !lists(j->shown, p, len) && !lists(j->acks, p, len)) {
 			fail(v, APP_CORRUPT,
 			     xasprintf("the query shows '%.*s', which the run never did",
 				       (int)min(len, (size_t)100), p));

@@ -81,14 +81,7 @@ struct use {
 	bool second;
 };
 
-static int by_place(const void *a, const void *b)
-{
-	const struct use *x = a, *y = b;
-
-	if (x->dir != y->dir)
-		return x->dir < y->dir ? -1 : 1;
-	return strcmp(x->name, y->name);
-}
+DEFINE_ORDER(by_place, struct use, order(a->dir, b->dir) ?: strcmp(a->name, b->name))
 
 static bool has_second(const struct change *c)
 {
@@ -116,8 +109,7 @@ static void make_slots(struct outline *o)
 		if (has_second(c))
 			vec_push(&uses, (struct use){ c->dir2, c->name2, i, true });
 	}
-	if (uses.n)
-		qsort(uses.v, uses.n, sizeof(*uses.v), by_place);
+	vec_sort(&uses, by_place);
 	for (size_t i = 0; i < uses.n; i++) {
 		const struct use *u = &uses.v[i];
 
@@ -264,7 +256,7 @@ static struct hash128 with_part(struct hash128 parts, struct hash128 what)
 
 static void add_part(struct outline *o, struct thing *t, struct survivor what)
 {
-	size_t words = (o->h->changes.v[what.change].units + 63) / 64;
+	size_t words = change_words(&o->h->changes.v[what.change]);
 	struct hash128 which = o->marks.v[what.change];
 
 	if (what.units)

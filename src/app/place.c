@@ -286,9 +286,7 @@ static int take_back_lent(struct place *p)
 	char hex[HASH_HEX_SIZE];
 	int rc = 0;
 
-	for (size_t i = 0; i < p->lent.n; i++) {
-		struct lent *x = &p->lent.v[i];
-
+	vec_each(x, &p->lent) {
 		hash_hex(x->key, hex);
 		if (hashset_has(&p->cached, x->key) && renameat(p->root, x->path, p->cache, hex))
 			rc = -errno;
@@ -300,10 +298,9 @@ static int take_back_lent(struct place *p)
 
 static const char *linked_path(const struct puts *x, uint64_t ino)
 {
-	for (size_t i = 0; i < x->linked.n; i++)
-		if (x->linked.v[i].ino == ino)
-			return x->linked.v[i].path;
-	return NULL;
+	const struct named *one = vec_find(i, &x->linked, x->linked.v[i].ino == ino);
+
+	return one ? one->path : NULL;
 }
 
 /* Makes a file with several names: all of them are in the upper layer. */
@@ -539,7 +536,7 @@ static int mount_room(struct place *p, const struct place_opts *o, struct err *e
 	char options[64];
 
 	p->cache_max = room / 4;
-	snprintf(options, sizeof(options), "mode=755,size=%llu", (unsigned long long)room);
+	snprintf(options, sizeof(options), "mode=755,size=%llu", llu(room));
 	if (mount("outage-app", SPACE_DIR, "tmpfs", MS_NOSUID | MS_NODEV, options))
 		return err_set(err, -errno, "cannot mount a tmpfs for crash states: %m");
 	p->root = open(SPACE_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

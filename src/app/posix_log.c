@@ -281,16 +281,8 @@ struct counted {
 };
 
 /* Equal paths are one string; any order of different strings is good. */
-static int compare_counted(const void *a, const void *b)
-{
-	const struct counted *x = a, *y = b;
-
-	if (x->path != y->path)
-		return x->path < y->path ? -1 : 1;
-	if (x->to != y->to)
-		return x->to < y->to ? -1 : 1;
-	return x->call < y->call ? -1 : x->call > y->call;
-}
+DEFINE_ORDER(by_path, struct counted,
+	     order(a->path, b->path) ?: order(a->to, b->to) ?: order(a->call, b->call))
 
 /* The calls on one path, as faults count them. */
 struct counters {
@@ -315,7 +307,7 @@ static void count_call(struct counters *n, struct posix_call *c)
 
 static void count_calls(struct posix_log *log)
 {
-	struct vec_of(struct counted) all = { 0 };
+	auto_vec struct vec_of(struct counted) all = { 0 };
 	struct counters n = { 0 };
 
 	for (size_t i = 0; i < log->calls.n; i++) {
@@ -325,14 +317,12 @@ static void count_calls(struct posix_log *log)
 		if (c->path)
 			vec_push(&all, (struct counted){ c->path, two ? c->path2 : NULL, i });
 	}
-	if (all.n)
-		qsort(all.v, all.n, sizeof(*all.v), compare_counted);
+	vec_sort(&all, by_path);
 	for (size_t i = 0; i < all.n; i++) {
 		if (i && (all.v[i].path != all.v[i - 1].path || all.v[i].to != all.v[i - 1].to))
 			n = (struct counters){ 0 };
 		count_call(&n, &log->calls.v[all.v[i].call]);
 	}
-	vec_release(&all);
 }
 
 /* Data that waits for a sync: a list of calls for each file. */
@@ -404,8 +394,7 @@ static void find_fates(struct posix_log *log)
 
 void posix_log_finish(struct posix_log *log)
 {
-	for (size_t i = 0; i < log->calls.n; i++) {
-		struct posix_call *c = &log->calls.v[i];
+	vec_each(c, &log->calls) {
 		const char *later = c->unnamed ? log->names.files.v[c->file].first_path : NULL;
 
 		if (later)

@@ -279,7 +279,7 @@ static const char *path_at(struct posix_names *n, uint32_t file, unsigned depth)
 		path = join(n, f->last.parent, f->last.name, depth);
 		f->visiting = false;
 	} else {
-		int len = snprintf(number, sizeof(number), "#%llu", (unsigned long long)f->ino);
+		int len = snprintf(number, sizeof(number), "#%llu", llu(f->ino));
 
 		path = posix_names_text(n, number, (size_t)len);
 	}

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/strbuf.h"
+#include "core/u64map.h"
 
 enum {
 	HEX_MIN = 8, /* so many hexadecimal digits in a row count as a number */
@@ -43,14 +44,10 @@ static const char *const kinds[] = {
 struct roles_maker {
 	struct roles *r;
 	const struct history *h;
-	const char **name; /* by object: its last name */
-	uint64_t *dir;	   /* by object: the directory of that name; 0: unknown */
-	uint64_t at;	   /* the current directory */
-	struct vec_of(struct slot {
-		uint64_t hash;
-		uint32_t text;
-		bool used;
-	}) table; /* open addressing, a power of two */
+	const char **name;   /* by object: its last name */
+	uint64_t *dir;	     /* by object: the directory of that name; 0: unknown */
+	uint64_t at;	     /* the current directory */
+	struct u64map texts; /* by hash: the index of a text */
 };
 
 static void set_name(struct roles_maker *m, uint64_t object, uint64_t dir, const char *name)
@@ -90,36 +87,17 @@ static void add_path(const struct roles_maker *m, uint64_t dir, const char *name
 	add_shape(out, name);
 }
 
-static void table_grow(struct roles_maker *m)
-{
-	size_t size = m->table.n ? 2 * m->table.n : 64;
-
-	free(m->table.v);
-	m->table.v = xcalloc(size, sizeof(*m->table.v));
-	m->table.n = size;
-	for (uint32_t i = 0; i < m->r->texts.n; i++) {
-		uint64_t hash = hash64(m->r->texts.v[i], strlen(m->r->texts.v[i]));
-		size_t at = hash & (size - 1);
-
-		while (m->table.v[at].used)
-			at = (at + 1) & (size - 1);
-		m->table.v[at] = (struct slot){ hash, i, true };
-	}
-}
-
 static uint32_t text_index(struct roles_maker *m, const char *text)
 {
 	uint64_t hash = hash64(text, strlen(text));
+	uint32_t i = u64map_get(&m->texts, hash);
 
-	if (2 * (m->r->texts.n + 1) > m->table.n)
-		table_grow(m);
-	size_t at = hash & (m->table.n - 1);
-	for (; m->table.v[at].used; at = (at + 1) & (m->table.n - 1))
-		if (m->table.v[at].hash == hash && streq(m->r->texts.v[m->table.v[at].text], text))
-			return m->table.v[at].text;
-	m->table.v[at] = (struct slot){ hash, (uint32_t)m->r->texts.n, true };
-	vec_push(&m->r->texts, xstrdup(text));
-	return m->table.v[at].text;
+	if (i == U64MAP_NONE) {
+		i = (uint32_t)m->r->texts.n;
+		u64map_add(&m->texts, hash, i);
+		vec_push(&m->r->texts, xstrdup(text));
+	}
+	return i;
 }
 
 void roles_init(struct roles *r, const struct history *h)
@@ -150,7 +128,7 @@ void roles_init(struct roles *r, const struct history *h)
 	}
 	free(m.name);
 	free(m.dir);
-	free(m.table.v);
+	u64map_release(&m.texts);
 }
 
 void roles_release(struct roles *r)

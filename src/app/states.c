@@ -161,27 +161,21 @@ static void put_away(struct states *s, struct hash128 pattern)
 	size_t bits = s->words.n, n = (to - from + 63) / 64;
 	for (size_t i = 0; i < n; i++)
 		vec_push(&s->words, 0);
-	for (size_t i = 0; i < v->v.n; i++) {
-		uint32_t place = v->v.v[i].change - from;
-		uint32_t units = s->h->changes.v[v->v.v[i].change].units;
+	vec_each(x, &v->v) {
+		uint32_t place = x->change - from;
 
-		if (!v->v.v[i].units) {
+		if (!x->units) {
 			s->words.v[bits + place / 64] |= (uint64_t)1 << place % 64;
 			continue;
 		}
 		vec_push(&s->words, (uint64_t)place + 1); /* torn; 0 ends the list */
-		for (uint32_t j = 0; j < (units + 63) / 64; j++)
-			vec_push(&s->words, v->v.v[i].units[j]);
+		for (uint32_t j = 0; j < change_words(&s->h->changes.v[x->change]); j++)
+			vec_push(&s->words, x->units[j]);
 	}
 	vec_push(&s->words, 0);
 }
 
-static int by_change(const void *a, const void *b)
-{
-	const struct survivor *x = a, *y = b;
-
-	return (x->change > y->change) - (x->change < y->change);
-}
+DEFINE_ORDER(by_change, struct survivor, order(a->change, b->change))
 
 static void take_back(const struct states *s, const struct waiting_state *w, struct survivors *out)
 {
@@ -197,10 +191,9 @@ static void take_back(const struct states *s, const struct waiting_state *w, str
 		uint32_t change = from + (uint32_t)*p - 1;
 
 		vec_push(&out->v, (struct survivor){ change, p + 1 });
-		p += 1 + (s->h->changes.v[change].units + 63) / 64;
+		p += 1 + change_words(&s->h->changes.v[change]);
 	}
-	if (out->v.n)
-		qsort(out->v.v, out->v.n, sizeof(*out->v.v), by_change);
+	vec_sort(&out->v, by_change);
 }
 
 /* ---- the enumeration ---- */
@@ -230,38 +223,15 @@ static bool is_new(struct states *s, uint64_t point, struct hash128 tree)
 			      hash_add(tree, hash_bytes_seeded(&acked, sizeof(acked), 2)));
 }
 
-/* Copies survivors with the units that they point to. */
-static void copy_survivors(const struct history *h, const struct survivors *from,
-			   struct survivors *to)
-{
-	vec_clear(&to->v);
-	vec_clear(&to->units);
-	for (size_t i = 0; i < from->v.n; i++) {
-		uint32_t units = h->changes.v[from->v.v[i].change].units;
-
-		for (uint32_t j = 0; from->v.v[i].units && j < (units + 63) / 64; j++)
-			vec_push(&to->units, from->v.v[i].units[j]);
-	}
-	size_t at = 0;
-	for (size_t i = 0; i < from->v.n; i++) {
-		struct survivor v = from->v.v[i];
-
-		if (v.units) {
-			v.units = to->units.v + at;
-			at += (h->changes.v[v.change].units + 63) / 64;
-		}
-		vec_push(&to->v, v);
-	}
-}
-
-/* Gives out the state of s->survivors. */
+/* Gives out the state of survivors `v`. */
 static void give(struct states *s, struct app_state *out, struct seen_state seen,
-		 const struct waiting_state *w, const char *id, bool representative)
+		 const struct survivors *v, const struct waiting_state *w, const char *id,
+		 bool representative)
 {
 	struct survivors kept = out->survivors;
 
 	if (!seen.tree && !s->opts.no_trees)
-		seen.tree = history_build(s->h, w->point, s->survivors.v.v, s->survivors.v.n);
+		seen.tree = history_build(s->h, w->point, v->v.v, v->v.n);
 
 	free(out->id);
 	reffs_state_unref(out->tree);
@@ -275,7 +245,7 @@ static void give(struct states *s, struct app_state *out, struct seen_state seen
 				   .pattern = w->pattern,
 				   .representative = representative,
 				   .survivors = kept };
-	copy_survivors(s->h, &s->survivors, &out->survivors);
+	survivors_copy(s->h, v->v.v, v->v.n, &out->survivors);
 }
 
 /* True if the current set is tried only while the budget has room. */
@@ -320,7 +290,7 @@ static bool next_new(struct states *s, struct app_state *out)
 			};
 
 			if (hashset_insert(&s->patterns, w.pattern)) {
-				give(s, out, seen, &w, strbuf_str(&s->at.id), true);
+				give(s, out, seen, &s->survivors, &w, strbuf_str(&s->at.id), true);
 				return true;
 			}
 			put_away(s, w.pattern);
@@ -344,8 +314,7 @@ static bool next_covering(struct states *s, struct app_state *out)
 
 	(void)is_new(s, c->point, seen.hash); /* always true here */
 	bool first = hashset_insert(&s->patterns, w.pattern);
-	copy_survivors(s->h, &c->survivors, &s->survivors);
-	give(s, out, seen, &w, c->id, first);
+	give(s, out, seen, &c->survivors, &w, c->id, first);
 	out->covers = c->patterns;
 	return true;
 }
@@ -363,7 +332,7 @@ bool states_next(struct states *s, struct app_state *out)
 	const struct waiting_state *w = &s->waiting.v[s->next_waiting++];
 	take_back(s, w, &s->survivors);
 	assert(hash_eq(pattern_of(s, w->point, &s->survivors), w->pattern)); /* E1 */
-	give(s, out, see(s, w->point, &s->survivors), w, s->ids.buf + w->id, false);
+	give(s, out, see(s, w->point, &s->survivors), &s->survivors, w, s->ids.buf + w->id, false);
 	return true;
 }
 

@@ -18,7 +18,7 @@
 #define ANSWERS_MAX ((uint64_t)1 << 30) /* in all */
 enum { ANSWER_MAX = 64 << 20 };
 #define SLURP_MAX (ANSWERS_MAX + ANSWER_MAX)
-static const char first_line[] = "outage-answers " OUTAGE_VERSION "\n";
+static const char first_line[] = "outage-answers 2 " OUTAGE_VERSION "\n";
 
 struct known_answer {
 	struct hash128 question;

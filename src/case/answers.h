@@ -4,7 +4,7 @@
  * beginning, and takes from here the answers that it has: so it finds the same as without the
  * interruption.
  *
- *	RUN/answers	"outage-answers VERSION" and a line end; then one record after the other
+ *	RUN/answers	"outage-answers 2 VERSION" and a line end; then one record after the other
  *	a record	a struct answers_head, and the answer, which its reader understands
  *
  * A1: a record is appended by one write(2), in any process. So after a kill, all records are whole,

@@ -11,7 +11,9 @@
 #include "base/below.h"
 #include "base/fault.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/number.h"
+#include "case/given.h"
 
 enum { MARK_MAX = 4096 };
 static const char findings[] = "findings";
@@ -34,10 +36,8 @@ char *case_find(const char *run, const char *pattern)
 		return xstrdup(pattern);
 	if (below_list(run, NULL, &names, &ignored))
 		return NULL;
-	for (size_t i = 0; i < names.n; i++)
-		if (fnmatch(pattern, names.v[i], 0) == 0)
-			return xstrdup(names.v[i]);
-	return NULL;
+	char *const *name = vec_find(i, &names, fnmatch(pattern, names.v[i], 0) == 0);
+	return name ? xstrdup(*name) : NULL;
 }
 
 static int check_unused(const char *path, const char *const *names, struct err *err)
@@ -101,6 +101,19 @@ int case_create(const char *path, const char *stem, const char *const *names, ch
 	return rc;
 }
 
+bool case_discard(const char *run, const char *const *names)
+{
+	auto_fd dir = open(run, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct err ignored = ERR_INIT;
+
+	unlinkat(dir, CASE_RUN, 0);
+	for (; *names; names++)
+		if (below_remove(run, *names, &ignored))
+			log_debug("%s", ignored.msg);
+	unlinkat(dir, findings, AT_REMOVEDIR); /* if it is empty */
+	return rmdir(run) == 0;
+}
+
 int case_sweep(const char *run, struct err *err)
 {
 	static const char *const dirs[] = { NULL, findings, "shrunk", "whole" };
@@ -113,7 +126,7 @@ int case_sweep(const char *run, struct err *err)
 
 int case_list(const char *run, struct words *out, struct err *err)
 {
-	struct words names = { 0 };
+	auto_words names = { 0 };
 	struct err why = ERR_INIT;
 	int rc = below_exists(run, findings) || !below_exists(run, CASE_RUN)
 			 ? below_list(run, findings, &names, &why)
@@ -128,7 +141,6 @@ int case_list(const char *run, struct words *out, struct err *err)
 		if (below_exists(run, file))
 			vec_push(out, xasprintf("%s/%s/%s", run, findings, names.v[i]));
 	}
-	words_release(&names);
 	return 0;
 }
 
@@ -273,6 +285,12 @@ int case_verify(const char *dir, const struct case_files *files, const struct st
 	return mark_or_verify(dir, files, CASE_FILE, above, n, NULL, true, why);
 }
 
+void case_ready_to_mark(struct err *why)
+{
+	if (trust_ready(why))
+		log_debug("%s", why->msg);
+}
+
 /* ---- plans ---- */
 
 int case_plan_save(const struct case_plan *p, const char *run, const void *plan, struct err *err)
@@ -324,6 +342,21 @@ int case_plan_load(const struct case_plan *p, const char *run, void *out, struct
 	int rc = io_slurp_file(run, CASE_RUN, RECORD_MAX, &text, err);
 	memset(out, 0, p->type->size);
 	return rc ? rc : case_plan_parse(p, strbuf_str(&text), text.len, shown, out, err);
+}
+
+int case_plan_resume(const struct case_plan *p, const char *run, const char *output,
+		     const void *given, void *out, struct err *err)
+{
+	uint64_t fields;
+	int rc = case_hold(run, err);
+
+	assert(p->given);
+	memcpy(&fields, (const char *)given + p->given, sizeof(fields));
+	if (!rc && output)
+		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", run);
+	if (!rc)
+		rc = case_plan_load(p, run, out, err);
+	return rc ? rc : given_agree(p->type, out, given, fields, err);
 }
 
 int case_plan_verify(const struct case_plan *p, const char *run, struct err *why)
@@ -453,7 +486,7 @@ static int put(const struct case_kind *k, const char *run, const char *name, con
 
 static char *number_name(uint64_t n)
 {
-	return xasprintf("%s/%llu", findings, (unsigned long long)n);
+	return xasprintf("%s/%llu", findings, llu(n));
 }
 
 int case_put_number(const struct case_kind *k, const char *run, uint64_t n, const void *finding,
@@ -546,17 +579,28 @@ uint64_t case_next_number(const struct words *list)
 	return next;
 }
 
+/* The names in a directory of findings that are numbers. */
+static int list_numbers(const char *run, const char *dir, struct words *out, struct err *err)
+{
+	auto_words names = { 0 };
+	uint64_t number;
+	int rc = below_exists(run, dir) ? below_list(run, dir, &names, err) : 0;
+
+	for (size_t i = 0; !rc && i < names.n; i++)
+		if (!number_parse(names.v[i], &number))
+			vec_push(out, xstrdup(names.v[i]));
+	return rc;
+}
+
 int case_remove_from(const char *run, uint64_t n, struct err *err)
 {
 	auto_words names = { 0 };
-	int rc = below_list(run, findings, &names, err);
+	uint64_t number;
+	int rc = list_numbers(run, findings, &names, err);
 
-	for (size_t i = 0; !rc && i < names.n; i++) {
-		uint64_t number;
-
+	for (size_t i = 0; !rc && i < names.n; i++)
 		if (!number_parse(names.v[i], &number) && number >= n)
 			rc = case_remove_number(run, number, err);
-	}
 	return rc;
 }
 
@@ -579,19 +623,6 @@ static int move_dir(const char *run, const char *from, const char *to, struct er
 		return err_set(err, -errno, "cannot move %s/%s to %s: %m", run, from, to);
 	int rc = io_sync_fd(b, run, err);
 	return rc ? rc : io_sync_fd(a, run, err);
-}
-
-/* The names in a directory of findings that are numbers. */
-static int list_numbers(const char *run, const char *dir, struct words *out, struct err *err)
-{
-	auto_words names = { 0 };
-	uint64_t number;
-	int rc = below_exists(run, dir) ? below_list(run, dir, &names, err) : 0;
-
-	for (size_t i = 0; !rc && i < names.n; i++)
-		if (!number_parse(names.v[i], &number))
-			vec_push(out, xstrdup(names.v[i]));
-	return rc;
 }
 
 static int move_all(const char *run, const char *from, const char *to, struct err *err)
@@ -661,8 +692,8 @@ int case_settle(const char *run, bool end, struct err *err)
 
 int case_move_number(const char *run, uint64_t n, uint64_t to, struct err *err)
 {
-	auto_free char *from = xasprintf("%llu", (unsigned long long)n);
-	auto_free char *name = xasprintf("%llu", (unsigned long long)to);
+	auto_free char *from = xasprintf("%llu", llu(n));
+	auto_free char *name = xasprintf("%llu", llu(to));
 	auto_free char *dir = xasprintf("%s" BELOW_MARK "%s", run, findings);
 	auto_fd fd = below_open_dir(run, findings, err);
 

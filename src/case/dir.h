@@ -37,6 +37,11 @@ int case_create(const char *path, const char *stem, const char *const *names, ch
 		struct err *err) must_check;
 /* The first name in RUN that a pattern of fnmatch(3) fits, to be freed; NULL: there is none. */
 char *case_find(const char *run, const char *pattern);
+/*
+ * Removes a run in which nothing was found, with what it made besides RUN/run: such names, up to
+ * NULL. True if nothing else was there, and the directory is gone.
+ */
+bool case_discard(const char *run, const char *const *names);
 /* Removes what a process that was killed had not completed. */
 int case_sweep(const char *run, struct err *err) must_check;
 /* The directories of a run's findings, in the order of their numbers. */
@@ -74,6 +79,9 @@ int case_verify(const char *dir, const struct case_files *files, const struct st
 int case_finish(const char *dir, const struct case_files *files, const struct strbuf *above,
 		size_t n, const struct strbuf *text, bool marked, struct err *err) must_check;
 
+/* Makes sure that marks can be made; else `why` says why nothing gets this user's mark. */
+void case_ready_to_mark(struct err *why);
+
 /* ---- plans: RUN/run of runs that can go on ---- */
 
 struct case_plan {
@@ -96,6 +104,12 @@ int case_plan_load(const struct case_plan *p, const char *run, void *out, struct
 /* Parses a plan from a text; `source` names it in messages. */
 int case_plan_parse(const struct case_plan *p, const char *text, size_t len, const char *source,
 		    void *out, struct err *err) must_check;
+/*
+ * For a run that goes on: holds it, loads its plan, and compares what was `given` again with that;
+ * the plan needs to have a place for what is given. `output` was given, too: that is refused.
+ */
+int case_plan_resume(const struct case_plan *p, const char *run, const char *output,
+		     const void *given, void *out, struct err *err) must_check;
 /* Whether its mark is this user's. */
 int case_plan_verify(const struct case_plan *p, const char *run, struct err *why) must_check;
 

@@ -156,8 +156,7 @@ static int set_number(const struct record_field *f, uint64_t *to, const char *va
 	if (rc || (*to >= f->least && (!f->most || *to <= f->most)))
 		return rc;
 	return err_set(err, -EINVAL, "%s is from %llu to %llu, not %.40s", f->key.name,
-		       (unsigned long long)f->least,
-		       (unsigned long long)(f->most ? f->most : UINT64_MAX), value);
+		       llu(f->least), llu(f->most ? f->most : UINT64_MAX), value);
 }
 
 static void put_words(const struct record_field *f, uint64_t value, struct strbuf *out)

@@ -153,9 +153,7 @@ void suppress_add_rule(const char *cluster, const char *target, const char *why,
 
 void suppress_print(const struct suppress *s, struct strbuf *out)
 {
-	for (size_t i = 0; i < s->rules.n; i++) {
-		const struct suppress_rule *r = &s->rules.v[i];
-
+	vec_each(r, &s->rules) {
 		strbuf_addf(out, "%s: %s", r->kind, r->operations);
 		if (r->target)
 			strbuf_addf(out, " @ %s", r->target);
@@ -171,9 +169,7 @@ bool suppress_names(const struct suppress *s, const char *target, const char *cl
 	size_t kind = colon ? (size_t)(colon - cluster) : strlen(cluster);
 	const char *operations = colon ? colon + 1 + strspn(colon + 1, " ") : "";
 
-	for (size_t i = 0; i < s->rules.n; i++) {
-		const struct suppress_rule *r = &s->rules.v[i];
-
+	vec_each(r, &s->rules) {
 		if (!streq(r->kind, "*") &&
 		    (strlen(r->kind) != kind || memcmp(r->kind, cluster, kind) != 0))
 			continue;

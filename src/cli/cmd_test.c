@@ -31,16 +31,13 @@ struct test {
 static void on_found(void *ctx, const struct worker_finding *f, const char *dir)
 {
 	struct test *t = ctx;
-	struct progress_cluster c = { .kinds = f->kinds, .count = 1, .kept = f->kept };
 	size_t known = t->clusters.n;
 
-	snprintf(c.name, sizeof(c.name), "%s", f->cluster);
-	snprintf(c.words, sizeof(c.words), "%s", f->words);
-	progress_count(&t->clusters, &c);
+	progress_count(&t->clusters, &f->what);
 	if (t->clusters.n == known || t->json)
 		return;
 	ticker_clear(&t->ticker);
-	printf("found  %s\n       %s\n", f->cluster, f->words);
+	printf("found  %s\n       %s\n", f->what.name, f->what.words);
 	if (dir)
 		printf("       %s\n", dir);
 	fflush(stdout);
@@ -109,12 +106,13 @@ static bool ran_nothing(const struct test *t, const struct workers_result *r)
 /* Whether workloads were run, and no power was cut. A finding without a crash is worth telling. */
 static bool crashed_nothing(const struct workers_result *r)
 {
-	return !r->totals.crash_states && !r->totals.findings && !r->suppressed;
+	return !r->totals.crash_states && !r->totals.findings && !r->totals.suppressed;
 }
 
 static bool refused_all(const struct workers_result *r)
 {
-	return r->totals.refused && !r->totals.performed && !r->totals.findings && !r->suppressed;
+	return r->totals.refused && !r->totals.performed && !r->totals.findings &&
+	       !r->totals.suppressed;
 }
 
 /*
@@ -160,7 +158,7 @@ static void print_json(const struct test *t, const struct workers_result *r, dou
 		 KV("crash_states", r->totals.crash_states),
 		 KV("unique_states", r->totals.unique_states), KV("findings", r->totals.findings),
 		 KV("clusters", t->clusters.n), KV("not_kept", not_kept(t)),
-		 KV("not_again", t->missed), KV("suppressed", r->suppressed),
+		 KV("not_again", t->missed), KV("suppressed", r->totals.suppressed),
 		 KV("errors", r->errors), KV("elapsed_s", elapsed),
 		 KV("budget_hit", r->totals.budget_hit), KV("refused", r->totals.refused),
 		 KV("pruned", r->totals.pruned), KV("left_out", r->totals.left_out),
@@ -242,8 +240,8 @@ static void print_summary(const struct test *t, const struct workers_result *r, 
 		printf("to go on: outage test --resume %s\n", t->run.dir);
 	if (r->errors)
 		printf("%llu %s: part of the run could not be done\n", COUNT_S(r->errors, "error"));
-	if (r->suppressed)
-		printf("%llu findings are suppressed\n", llu(r->suppressed));
+	if (r->totals.suppressed)
+		printf("%llu findings are suppressed\n", llu(r->totals.suppressed));
 	print_doubts(t, s);
 	print_findings(t, r);
 }
@@ -325,8 +323,7 @@ static int run_test(struct test *t)
 		return run_workers(t);
 	if (!t->json)
 		printf("%s is finished: there is nothing left to do\n", t->run.dir);
-	return finish(t, &(struct workers_result){ .totals = t->run.progress.totals,
-						   .suppressed = t->run.progress.suppressed });
+	return finish(t, &(struct workers_result){ .totals = t->run.progress.totals });
 }
 
 /* The default target is ext4: of this machine's kernel as root, else of a guest's. */

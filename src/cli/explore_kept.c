@@ -19,7 +19,7 @@ static void print_again(const struct test_replay *o, const struct step_result *s
 	struct replay_result r = { .shown = shown };
 
 	if (o->r.json) {
-		replay_copy_findings(&seen->findings, &r.problems);
+		replay_add_findings(&seen->findings, &r.problems);
 		strbuf_adds(&r.state, "live");
 		test_replay_print(o, &r);
 		replay_result_release(&r);

@@ -25,12 +25,6 @@ void exploration_release(struct exploration *e)
 	free(e->dir);
 }
 
-static void ready_to_mark(struct exploration *e)
-{
-	if (trust_ready(&e->unmarked))
-		log_debug("%s", e->unmarked.msg);
-}
-
 void exploration_abandon(const struct exploration *e)
 {
 	struct err ignored = ERR_INIT;
@@ -59,7 +53,7 @@ int exploration_begin(struct exploration *e, bool ends, struct err *err)
 		return rc;
 	e->plan.ours = true;
 	e->was_there = e->output && access(e->output, F_OK) == 0;
-	ready_to_mark(e);
+	case_ready_to_mark(&e->unmarked);
 	rc = case_create(e->output, e->plan.target, explore_made, &e->dir, err);
 	if (rc)
 		return rc;
@@ -73,13 +67,11 @@ int exploration_begin(struct exploration *e, bool ends, struct err *err)
 
 static uint64_t count_findings(const char *run)
 {
-	struct words names = { 0 };
+	auto_words names = { 0 };
 	struct err why = ERR_INIT;
 	int rc = below_list(run, "findings", &names, &why);
-	uint64_t n = names.n + (rc && rc != -ENOENT);
 
-	words_release(&names);
-	return n;
+	return names.n + (rc && rc != -ENOENT);
 }
 
 int exploration_resume(struct exploration *e, struct err *err)
@@ -90,13 +82,7 @@ int exploration_resume(struct exploration *e, struct err *err)
 
 	explore_plan_init(&e->plan);
 	e->dir = xstrdup(e->resume);
-	rc = case_hold(e->dir, err);
-	if (!rc && e->output)
-		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", e->dir);
-	if (!rc)
-		rc = case_plan_load(&explore_plan_kept, e->dir, &e->plan, err);
-	if (!rc)
-		rc = given_agree(&explore_record, &e->plan, &given, given.given, err);
+	rc = case_plan_resume(&explore_plan_kept, e->dir, e->output, &given, &e->plan, err);
 	/* In this order: a guest's kernel is asked for its version, and so is run. */
 	if (!rc)
 		rc = explore_plan_trust(&e->plan, e->dir, e->trust, err);
@@ -107,7 +93,7 @@ int exploration_resume(struct exploration *e, struct err *err)
 	if (!rc)
 		rc = case_sweep(e->dir, err);
 	if (!rc && e->plan.ours)
-		ready_to_mark(e);
+		case_ready_to_mark(&e->unmarked);
 	if (!rc)
 		e->found_before = count_findings(e->dir);
 	explore_plan_release(&given);

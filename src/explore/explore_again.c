@@ -28,7 +28,7 @@ static int open_sides(struct again *a, struct err *err)
 {
 	const struct stored_case *c = &a->c->c;
 	const struct image *start[SIDES_MAX] = { NULL };
-	struct side_opts opts = { .references = a->references };
+	struct side_opts opts = { .target = stored_case_target(c), .references = a->references };
 	const char *specs[SIDES_MAX] = { c->target };
 	unsigned n = 1;
 
@@ -42,9 +42,6 @@ static int open_sides(struct again *a, struct err *err)
 		};
 		specs[n++] = r->spec;
 	}
-#define TARGET_OPTION(member, ...) opts.target.member = c->member;
-#define GUEST_OPTION		   TARGET_OPTION
-#include "target/options.def"
 	int rc = stepper_open(&a->st, &opts, specs, n, err);
 	if (rc)
 		return rc;

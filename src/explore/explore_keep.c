@@ -12,21 +12,12 @@
 #include "explore/explore_plan.h"
 #include "explore/finding_dir.h"
 
-static void write_problems(struct case_writer *w, const struct findings *list)
+static void write_found(struct case_writer *w, const struct findings *list, const struct script *s,
+			const struct script *lately)
 {
 	auto_strbuf text = STRBUF_INIT;
 
-	store_print_problems(list, &text);
-	case_write(w, "problems", &text);
-}
-
-static void write_scripts(struct case_writer *w, const struct script *s,
-			  const struct script *lately)
-{
-	auto_strbuf text = STRBUF_INIT;
-
-	workload_print(&s->w, &text);
-	case_write(w, "workload", &text);
+	store_write_found(w, list, &s->w);
 	script_print(lately ? lately : s, &text);
 	case_write(w, "script", &text);
 }
@@ -208,8 +199,7 @@ static int fill(const struct kept *k, struct new_case *new, struct err *err)
 	auto_strbuf text = STRBUF_INIT;
 	struct case_writer w = { .dir = new->dir.path, .err = err };
 
-	write_problems(&w, &k->result->findings);
-	write_scripts(&w, k->script, k->lately);
+	write_found(&w, &k->result->findings, k->script, k->lately);
 	write_trees(&w, k->stepper);
 	write_results(&w, k->result);
 	case_write_any(&w, "log", k->log ? strbuf_str(k->log) : NULL);
@@ -298,8 +288,7 @@ int keep_hang(const char *run, unsigned worker, const struct target_opts *target
 	struct case_writer w = { .dir = new.dir.path, .err = err, .rc = rc };
 
 	findings_add(&list, FINDING_HANG, NULL, xstrdup(words), xstrdup("nothing had crashed yet"));
-	write_problems(&w, &list);
-	write_scripts(&w, script, NULL);
+	write_found(&w, &list, script, NULL);
 	print_hang(target, reference, script->w.ops.n, &text);
 	rc = w.rc ? w.rc : new_case_finish(&new, &text, strange, err);
 	if (!rc)

@@ -132,24 +132,6 @@ static int note_kernel(const struct target_opts *o, char **kernel, struct err *e
 	return rc;
 }
 
-static int same_kernel(const struct target_opts *o, const char *was, const char *run,
-		       struct err *err)
-{
-	for (int fetched = 0; fetched < 2; fetched++) {
-		/* The guest's kernel may have to be fetched first. */
-		int rc = fetched ? target_check(o, err) : 0;
-		auto_free char *now = rc ? NULL : target_kernel(o);
-
-		if (rc || streq(now, was))
-			return rc;
-		if (fetched || !target_is_guest(o->spec))
-			return err_set(err, -EINVAL,
-				       "%s began on Linux %s, and this is %s: begin a new run", run,
-				       was, now);
-	}
-	return 0;
-}
-
 int explore_plan_same_kernels(const struct explore_plan *p, const char *run, struct err *err)
 {
 	int rc = 0;
@@ -158,7 +140,7 @@ int explore_plan_same_kernels(const struct explore_plan *p, const char *run, str
 		const char *was = i ? p->references.v[i - 1].kernel : p->kernel;
 		struct target_opts o = opts_of(p, i);
 
-		rc = was ? same_kernel(&o, was, run, err) : 0;
+		rc = was ? plan_same_kernel(&o, was, run, err) : 0;
 	}
 	return rc;
 }

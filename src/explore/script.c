@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/number.h"
+#include "run/shrink.h"
 
 void script_init(struct script *s)
 {
@@ -50,23 +51,6 @@ void script_add_step(struct script *s, const struct alphabet *a, size_t step)
 		script_add_op(s, &a->w.ops.v[st->first + k]);
 }
 
-static bool opened_before(const struct script *s, const char *handle)
-{
-	return workload_handle(&s->w, handle) != NULL;
-}
-
-/* Without its open, the name of a handle would read as a path. */
-static bool lacks_handle(const struct script *so_far, const struct op *op)
-{
-	for (size_t i = 0; op->def->args[i].kind != ARG_END; i++) {
-		bool handle = op->def->args[i].kind == ARG_HANDLE || op->args[i].is_handle;
-
-		if (handle && !opened_before(so_far, op->args[i].text))
-			return true;
-	}
-	return false;
-}
-
 void script_select(const struct script *s, const bool *keep, struct script *out)
 {
 	script_clear(out);
@@ -77,7 +61,7 @@ void script_select(const struct script *s, const bool *keep, struct script *out)
 			continue;
 		if (item->kind != SCRIPT_OP)
 			script_add(out, item->kind, item->n);
-		else if (!lacks_handle(out, &s->w.ops.v[item->n]))
+		else if (!shrink_lacks_handle(&out->w, &s->w.ops.v[item->n]))
 			script_add_op(out, &s->w.ops.v[item->n]);
 	}
 }

@@ -36,18 +36,7 @@ static bool overlaps(const struct event *ev, uint64_t addr, uint64_t len)
 
 static bool is_gone(const struct event *ev, const struct crash_part *gone, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (overlaps(ev, gone[i].addr, gone[i].len))
-			return true;
-	return false;
-}
-
-static bool has_event(const uint64_t *v, size_t n, uint64_t event)
-{
-	for (size_t i = 0; i < n; i++)
-		if (v[i] == event)
-			return true;
-	return false;
+	return any_of(i, n, overlaps(ev, gone[i].addr, gone[i].len));
 }
 
 static bool follows(const struct event *a, const struct event *b)
@@ -109,7 +98,7 @@ static bool is_part_of(const struct whole *w, uint64_t i, const struct event *ev
 static bool is_cut(const struct pm_prefixes *p, const struct crash_state *s, uint64_t event)
 {
 	struct whole w = whole_of(p, s, event);
-	bool rest = w.len || has_event(s->survived.v, s->survived.n, event);
+	bool rest = w.len || any_of(i, s->survived.n, s->survived.v[i] == event);
 
 	for (uint64_t i = w.from; i < s->point; i++) {
 		const struct event *ev = &p->t->events.v[i];
@@ -125,10 +114,7 @@ static bool is_cut(const struct pm_prefixes *p, const struct crash_state *s, uin
 
 static bool is_torn(const struct pm_prefixes *p, const struct crash_state *s)
 {
-	for (size_t i = 0; i < s->gone.n; i++)
-		if (!is_cut(p, s, s->gone.v[i].event))
-			return false;
-	return s->gone.n > 0;
+	return s->gone.n > 0 && !any_of(i, s->gone.n, !is_cut(p, s, s->gone.v[i].event));
 }
 
 enum semantic_cause pm_cause_of(const struct pm_prefixes *p, const struct crash_state *s,
@@ -236,22 +222,19 @@ static bool copy_take(struct copy *c, const struct event *ev, uint64_t join_min)
 
 uint64_t pm_count_copies(const struct trace *t, uint64_t join_min)
 {
-	struct vec_of(struct copy) cpus = { 0 };
+	auto_vec struct vec_of(struct copy) cpus = { 0 };
 	uint64_t n = 0;
 
-	for (size_t i = 0; i < t->events.n; i++) {
-		const struct event *ev = &t->events.v[i];
-		size_t k = 0;
-
+	vec_each(ev, &t->events) {
 		for (size_t j = 0; event_marks(ev->kind) && j < cpus.n; j++)
 			cpus.v[j].open = false;
-		while (k < cpus.n && cpus.v[k].cpu != ev->cpu)
-			k++;
-		if (k == cpus.n)
+		struct copy *c = vec_find(k, &cpus, cpus.v[k].cpu == ev->cpu);
+		if (!c) {
 			vec_push(&cpus, (struct copy){ .cpu = ev->cpu });
-		n += copy_take(&cpus.v[k], ev, join_min);
+			c = &vec_last(&cpus);
+		}
+		n += copy_take(c, ev, join_min);
 	}
-	vec_release(&cpus);
 	return n;
 }
 
@@ -344,23 +327,9 @@ void pm_key_add(struct pm_key *k, uint64_t place)
 		vec_push(&k->places, place);
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 void pm_key_sort(struct pm_key *k)
 {
-	size_t kept = 0;
-
-	if (k->places.n)
-		qsort(k->places.v, k->places.n, sizeof(*k->places.v), compare_u64);
-	for (size_t i = 0; i < k->places.n; i++)
-		if (!kept || k->places.v[kept - 1] != k->places.v[i])
-			k->places.v[kept++] = k->places.v[i];
-	k->places.n = kept;
+	vec_sort_unique(&k->places, by_u64);
 }
 
 void pm_key_release(struct pm_key *k)

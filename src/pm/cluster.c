@@ -114,7 +114,7 @@ static void add_store(const struct pm_run *r, const char *fate, uint64_t event, 
 
 static void add_lost(const struct pm_run *r, const struct pm_failure *f, struct strbuf *out)
 {
-	struct pm_extents all = { 0 };
+	auto_vec struct pm_extents all = { 0 };
 	size_t n = f->n_decisive ? f->n_decisive : listed(f);
 	uint64_t stores = pm_extents_of(&r->trace, f->lost, n, &all), shown = 0;
 	const char *fate = f->cause == SEMANTIC_TEARING ? "in part" : "lost";
@@ -129,7 +129,6 @@ static void add_lost(const struct pm_run *r, const struct pm_failure *f, struct 
 	}
 	if (stores > shown)
 		strbuf_addf(out, "         and %" PRIu64 " more\n", stores - shown);
-	vec_release(&all);
 }
 
 void pm_failure_detail(const struct pm_run *r, const struct pm_failure *f, struct strbuf *out)
@@ -172,10 +171,9 @@ static void describe_fault(const struct pm_run *r, const struct pm_failure *f, s
 static void describe_lost(const struct pm_run *r, const struct pm_failure *f, struct strbuf *title,
 			  struct strbuf *detail)
 {
-	struct pm_extents all = { 0 };
+	auto_vec struct pm_extents all = { 0 };
 	uint64_t n = pm_extents_of(&r->trace, f->lost, listed(f), &all);
 
-	vec_release(&all);
 	if (f->cause == SEMANTIC_LOGIC)
 		strbuf_adds(title, "fails although nothing is lost: no flush or fence would help");
 	else if (f->cause == SEMANTIC_TEARING)
@@ -264,39 +262,38 @@ void pm_reasons_release(struct pm_reasons *all)
 /* ---- clusters ---- */
 
 /* Failures that can explain others come first. */
-static int fewer_lost(const void *a, const void *b)
+static int fewer_lost(const struct pm_failure *a, const struct pm_failure *b)
 {
-	const struct pm_failure *x = *(const struct pm_failure *const *)a;
-	const struct pm_failure *y = *(const struct pm_failure *const *)b;
 	static const int rank[] = {
 		[SEMANTIC_LOGIC] = 0, [SEMANTIC_ORDERING] = 1, [SEMANTIC_TEARING] = 2
 	};
+	bool causes = !a->media; /* then neither has a fault */
 
-	if (!x->media != !y->media)
-		return x->media ? 1 : -1;
-	if (!x->recovery != !y->recovery)
-		return x->recovery ? 1 : -1;
-	if (!x->media && x->cause != y->cause)
-		return rank[x->cause] - rank[y->cause];
-	if (x->cause == SEMANTIC_LOGIC && x->prefix != y->prefix)
-		return x->prefix < y->prefix ? -1 : 1;
-	if (x->n_lost != y->n_lost)
-		return x->n_lost < y->n_lost ? -1 : 1;
-	if (x->point != y->point)
-		return x->point < y->point ? -1 : 1;
-	return strcmp(x->state, y->state);
+	return order(a->media, b->media) ?: order(!!a->recovery, !!b->recovery)
+	       ?: (causes ? rank[a->cause] - rank[b->cause] : 0)
+	       ?: (a->cause == SEMANTIC_LOGIC ? order(a->prefix, b->prefix) : 0)
+	       ?: order(a->n_lost, b->n_lost) ?: order(a->point, b->point)
+	       ?: strcmp(a->state, b->state);
+}
+
+DEFINE_ORDER(by_lost, const struct pm_failure *, fewer_lost(*a, *b))
+
+void pm_failures_sort(const struct pm_failures *f, int (*by)(const void *, const void *),
+		      struct pm_failures_sorted *out)
+{
+	vec_each(x, f)
+		vec_push(out, x);
+	vec_sort(out, by);
 }
 
 void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out)
 {
-	auto_free const struct pm_failure **order = xcalloc(f->n + 1, sizeof(*order));
+	auto_vec struct pm_failures_sorted sorted = { 0 };
 	struct pm_reasons keys = { 0 };
 
-	for (size_t i = 0; i < f->n; i++)
-		order[i] = &f->v[i];
-	qsort(order, f->n, sizeof(*order), fewer_lost);
-	for (size_t i = 0; i < f->n; i++) {
-		struct pm_key k = pm_failure_key(r, order[i]);
+	pm_failures_sort(f, by_lost, &sorted);
+	vec_each(x, &sorted) {
+		struct pm_key k = pm_failure_key(r, *x);
 		struct pm_case c;
 		size_t j = pm_reasons_find(&keys, &k);
 
@@ -305,7 +302,7 @@ void pm_cluster(const struct pm_run *r, const struct pm_failures *f, struct pm_c
 			pm_key_release(&k);
 			continue;
 		}
-		pm_failure_case(r, order[i], &c);
+		pm_failure_case(r, *x, &c);
 		vec_push(&keys, k);
 		vec_push(out, c);
 	}

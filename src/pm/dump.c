@@ -104,7 +104,8 @@ static void add_state(const struct pm_run *r, struct semantic_table *table, size
 {
 	bool failed = f->end != CHECK_PASSED;
 	uint64_t point = point_of(r, f);
-	struct op_numbers survived = { 0 }, lost = { 0 };
+	auto_vec struct op_numbers survived = { 0 };
+	auto_vec struct op_numbers lost = { 0 };
 	struct hash128 hash = hash_bytes(f->said, strlen(f->said));
 	struct semantic_seen seen = { .failed = failed, .text = f->said };
 
@@ -124,36 +125,23 @@ static void add_state(const struct pm_run *r, struct semantic_table *table, size
 	if (!failed)
 		seen.state = seen.timed = hash;
 	semantic_add(table, op, &seen, &origin);
-	vec_release(&survived);
-	vec_release(&lost);
 }
 
-static int compare_order(const void *a, const void *b)
-{
-	const struct pm_failure *x = *(const struct pm_failure *const *)a;
-	const struct pm_failure *y = *(const struct pm_failure *const *)b;
-
-	if (x->recovery != y->recovery)
-		return x->recovery < y->recovery ? -1 : 1;
-	if (x->point != y->point)
-		return x->point < y->point ? -1 : 1;
-	if (x->n_lost != y->n_lost)
-		return x->n_lost < y->n_lost ? -1 : 1;
-	return strcmp(x->state, y->state);
-}
+DEFINE_ORDER(by_point, const struct pm_failure *,
+	     order((*a)->recovery, (*b)->recovery) ?: order((*a)->point, (*b)->point)
+	     ?: order((*a)->n_lost, (*b)->n_lost) ?: strcmp((*a)->state, (*b)->state))
 
 static void fill(const struct pm_run *r, const struct spans *spans,
-		 const struct pm_failure *const *order, size_t n, struct semantic_table *table)
+		 const struct pm_failures_sorted *all, struct semantic_table *table)
 {
-	for (size_t i = 0; i < spans->n; i++) {
-		const struct op_span *s = &spans->v[i];
+	vec_each(s, spans) {
 		auto_free char *name = s->marked ? xasprintf("operation %" PRIu64, s->number)
 						 : xstrdup("stores outside of operations");
 		size_t op = semantic_op(table, name, s->marked ? (unsigned)r->plan.promises : 0);
 
-		for (size_t j = 0; j < n; j++)
-			if (is_in(s, point_of(r, order[j])))
-				add_state(r, table, op, s, order[j]);
+		vec_each(f, all)
+			if (is_in(s, point_of(r, *f)))
+				add_state(r, table, op, s, *f);
 	}
 }
 
@@ -170,10 +158,7 @@ struct told_violation {
 
 static const struct pm_failure *find_failure(const struct pm_failures *all, const char *id)
 {
-	for (size_t i = 0; i < all->n; i++)
-		if (streq(all->v[i].state, id))
-			return &all->v[i];
-	return NULL;
+	return vec_find(i, all, streq(all->v[i].state, id));
 }
 
 /* Returns the key of the stores that differ from those of a good crash, if these are known. */
@@ -182,20 +167,16 @@ static struct pm_key key_of(const struct pm_run *r, const struct semantic_violat
 {
 	struct pm_failure like = *f;
 	struct pm_key k = { .cause = v->cause, .recovery = f->recovery };
-	bool any = false;
 
 	like.cause = v->cause;
-	for (size_t i = 0; i < v->decisive.n; i++)
-		any |= !v->decisive.v[i].survived;
-	if (v->cause != SEMANTIC_ORDERING || !any)
+	if (v->cause != SEMANTIC_ORDERING || !any_of(i, v->decisive.n, !v->decisive.v[i].survived))
 		return pm_failure_key(r, &like);
-	for (size_t i = 0; i < v->decisive.n; i++) {
-		uint64_t event = v->decisive.v[i].event, recovery = event / RECOVERY_BASE;
+	vec_each(d, &v->decisive) {
+		uint64_t recovery = d->event / RECOVERY_BASE;
 		const struct pm_run *in = recovery ? &r->nested[recovery - 1] : r;
 
-		if (v->decisive.v[i].survived)
-			continue;
-		pm_key_add(&k, pm_place(&in->trace, &in->where, event % RECOVERY_BASE));
+		if (!d->survived)
+			pm_key_add(&k, pm_place(&in->trace, &in->where, d->event % RECOVERY_BASE));
 	}
 	pm_key_sort(&k);
 	return k;
@@ -203,10 +184,9 @@ static struct pm_key key_of(const struct pm_run *r, const struct semantic_violat
 
 static bool is_decisive(const struct semantic_violation *v, uint64_t event)
 {
-	for (size_t k = 0; k < v->decisive.n; k++)
-		if (!v->decisive.v[k].survived && v->decisive.v[k].event % RECOVERY_BASE == event)
-			return true;
-	return false;
+	return any_of(k, v->decisive.n,
+		      !v->decisive.v[k].survived &&
+			      v->decisive.v[k].event % RECOVERY_BASE == event);
 }
 
 /* Copies the losses of the failure; the decisive ones come first. */
@@ -243,38 +223,30 @@ static void add_survived(const struct pm_run *r, const struct semantic_violation
 	}
 }
 
-/* Replaces "event 1099511627781", a store of a recovery, by its number in that recovery. */
-static void name_recovery(const struct semantic_violation *v, struct strbuf *title)
+/* Replaces some words of a title, where they come first. */
+static void replace(struct strbuf *title, const char *old, const char *new)
 {
-	for (size_t i = 0; i < v->decisive.n; i++) {
-		uint64_t event = v->decisive.v[i].event;
-		auto_free char *is = xasprintf("event %" PRIu64, event);
-		auto_strbuf out = STRBUF_INIT;
-		const char *at = strstr(strbuf_str(title), is);
+	auto_free char *text = strbuf_detach(title);
+	char *at = strstr(text, old);
 
-		if (event < RECOVERY_BASE || !at)
-			continue;
-		strbuf_add(&out, strbuf_str(title), (size_t)(at - strbuf_str(title)));
-		strbuf_addf(&out, "event %" PRIu64 " of its recovery", event % RECOVERY_BASE);
-		strbuf_adds(&out, at + strlen(is));
-		strbuf_clear(title);
-		strbuf_adds(title, strbuf_str(&out));
+	strbuf_add(title, text, at ? (size_t)(at - text) : strlen(text));
+	if (at) {
+		strbuf_adds(title, new);
+		strbuf_adds(title, at + strlen(old));
 	}
 }
 
-/* Replaces the vague words by those of the class. */
-static void be_exact(const char *exact, struct strbuf *title)
+/* Replaces "event 1099511627781", a store of a recovery, by its number in that recovery. */
+static void name_recovery(const struct semantic_violation *v, struct strbuf *title)
 {
-	static const char vague[] = "a flush or fence is missing";
-	const char *at = strstr(strbuf_str(title), vague);
-	auto_strbuf out = STRBUF_INIT;
+	vec_each(d, &v->decisive) {
+		auto_free char *is = xasprintf("event %" PRIu64, d->event);
+		auto_free char *named =
+			xasprintf("event %" PRIu64 " of its recovery", d->event % RECOVERY_BASE);
 
-	if (!at)
-		return;
-	strbuf_add(&out, strbuf_str(title), (size_t)(at - strbuf_str(title)));
-	strbuf_adds(&out, exact);
-	strbuf_clear(title);
-	strbuf_adds(title, strbuf_str(&out));
+		if (d->event >= RECOVERY_BASE)
+			replace(title, is, named);
+	}
 }
 
 static void make_case(const struct pm_run *r, const struct semantic_table *t,
@@ -295,7 +267,7 @@ static void make_case(const struct pm_run *r, const struct semantic_table *t,
 	semantic_words(t, &words, &title);
 	name_recovery(&words, &title);
 	pm_cause_words(&in->trace, &f, &cause);
-	be_exact(strstr(strbuf_str(&cause), ": ") + 2, &title);
+	replace(&title, pm_missing_words(0), strstr(strbuf_str(&cause), ": ") + 2);
 	if (f.recovery)
 		strbuf_adds(&detail, "in recovery: ");
 	pm_failure_detail(in, &f, &detail);
@@ -310,16 +282,9 @@ static void make_case(const struct pm_run *r, const struct semantic_table *t,
 }
 
 /* Violations that differ least from a good crash come first: they explain the others. */
-static int compare_told(const void *a, const void *b)
-{
-	const struct told_violation *x = a, *y = b;
-
-	if (x->key.cause != y->key.cause) /* in the order of the classes, tearing last */
-		return x->key.cause < y->key.cause ? -1 : 1;
-	if (x->key.places.n != y->key.places.n)
-		return x->key.places.n < y->key.places.n ? -1 : 1;
-	return x->number < y->number ? -1 : 1;
-}
+DEFINE_ORDER(by_difference, struct told_violation, /* in the order of the classes, tearing last */
+	     order(a->key.cause, b->key.cause) ?: order(a->key.places.n, b->key.places.n)
+	     ?: order(a->number, b->number))
 
 struct all_told vec_of(struct told_violation);
 
@@ -328,10 +293,8 @@ static void tell_all(const struct pm_run *r, const struct semantic_table *t, str
 {
 	struct pm_reasons keys = { 0 }; /* borrowed from `all` */
 
-	if (all->n)
-		qsort(all->v, all->n, sizeof(*all->v), compare_told);
-	for (size_t i = 0; i < all->n; i++) {
-		const struct told_violation *x = &all->v[i];
+	vec_sort(all, by_difference);
+	vec_each(x, all) {
 		uint64_t states = t->ops.v[x->v->op].states.v[x->v->state].origins.n;
 		struct pm_case c;
 		size_t j = min(pm_reasons_find(&keys, &x->key), pm_reasons_find(&keys, &x->lost));
@@ -351,18 +314,16 @@ static void tell_all(const struct pm_run *r, const struct semantic_table *t, str
 void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out,
 		    uint64_t *failing)
 {
-	auto_free const struct pm_failure **order = xcalloc(f->n + 1, sizeof(*order));
+	auto_vec struct pm_failures_sorted sorted = { 0 };
 	struct semantic_violations bad = { 0 };
-	struct spans spans = { 0 };
-	struct all_told all = { 0 };
+	auto_vec struct spans spans = { 0 };
+	auto_vec struct all_told all = { 0 };
 	auto_semantic table;
 
 	semantic_init(&table, false);
-	for (size_t i = 0; i < f->n; i++)
-		order[i] = &f->v[i];
-	qsort(order, f->n, sizeof(*order), compare_order);
+	pm_failures_sort(f, by_point, &sorted);
 	find_spans(&r->trace, &spans);
-	fill(r, &spans, order, f->n, &table);
+	fill(r, &spans, &sorted, &table);
 	semantic_judge(&table, &bad);
 	*failing = 0;
 	for (size_t i = 0; i < bad.n; i++) {
@@ -379,7 +340,5 @@ void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct 
 	tell_all(r, &table, &all, out, failing);
 	for (size_t i = 0; i < all.n; i++)
 		pm_key_release(&all.v[i].key), pm_key_release(&all.v[i].lost);
-	vec_release(&all);
 	semantic_violations_release(&bad);
-	vec_release(&spans);
 }

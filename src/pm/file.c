@@ -28,8 +28,7 @@ static int make_file(struct pm_file *f, const char *path, struct err *err)
 
 	if (stat(path, &st))
 		return err_set(err, -errno, "cannot use %s: %m", path);
-	snprintf(options, sizeof(options), "mode=755,size=%llu",
-		 (unsigned long long)(f->size + ROOM));
+	snprintf(options, sizeof(options), "mode=755,size=%llu", llu(f->size + ROOM));
 	if (mount("outage-pm", SPACE_DIR, "tmpfs", MS_NOSUID | MS_NODEV, options))
 		return err_set(err, -errno, "cannot mount a tmpfs for crash states: %m");
 	if (mkdir(AT("notes"), 0755))
@@ -37,7 +36,7 @@ static int make_file(struct pm_file *f, const char *path, struct err *err)
 	f->fd = open(AT("file"), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (f->fd < 0 || fchmod(f->fd, st.st_mode & 07777) || ftruncate(f->fd, (off_t)f->size))
 		return err_set(err, -errno, "cannot make a file of %llu bytes in memory: %m",
-			       (unsigned long long)f->size);
+			       llu(f->size));
 	if ((st.st_uid != geteuid() || st.st_gid != getegid()) &&
 	    fchown(f->fd, st.st_uid, st.st_gid) && errno != EPERM && errno != EINVAL)
 		return err_set(err, -errno, "cannot change the owner of a file: %m");
@@ -99,27 +98,22 @@ static int put_range(struct pm_file *f, const struct image *img, uint64_t from, 
 	return 0;
 }
 
-struct fill {
-	struct pm_file *f;
-};
-
 static int fill_page(void *ctx, uint64_t page, const unsigned char *a, const unsigned char *b)
 {
-	struct fill *x = ctx;
-	size_t n = (size_t)min((uint64_t)IMAGE_PAGE, x->f->size - page * IMAGE_PAGE);
+	const struct pm_file *f = ctx;
+	size_t n = (size_t)min((uint64_t)IMAGE_PAGE, f->size - page * IMAGE_PAGE);
 
 	(void)a;
-	return is_zero(b, n) ? 0 : io_pwrite_full(x->f->fd, b, n, (off_t)(page * IMAGE_PAGE));
+	return is_zero(b, n) ? 0 : io_pwrite_full(f->fd, b, n, (off_t)(page * IMAGE_PAGE));
 }
 
 /* Writes pages that are a hole in the file, and not zero in the image. */
 static int put_holes(struct pm_file *f, const struct image *img)
 {
 	auto_image is = IMAGE_INIT;
-	struct fill x = { f };
 	int rc = image_load_fd(f->fd, "a crash state", &is, NULL);
 
-	return rc ? rc : image_diff(&is, img, fill_page, &x);
+	return rc ? rc : image_diff(&is, img, fill_page, f);
 }
 
 int pm_file_put(struct pm_file *f, const struct image *img, struct err *err)

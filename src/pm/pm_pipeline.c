@@ -235,6 +235,7 @@ static void summarise(struct pm_whole *p, const struct pm_found *f)
 {
 	struct pm_summary *s = &p->out->summary;
 	const struct pm_counts *c = &p->counts;
+	const struct pm_tally *m = &f->all;
 
 	s->stores = c->stores;
 	s->flushes = c->flushes;
@@ -242,21 +243,21 @@ static void summarise(struct pm_whole *p, const struct pm_found *f)
 	s->marks = c->marks;
 	s->cpus = c->cpus;
 	s->operations = c->stores + c->flushes + c->fences;
-	s->crash_states = f->stats.tried;
-	s->unique_states = f->stats.unique;
-	s->checked = f->checked;
-	s->failing = f->failing;
-	s->errors = f->errors;
-	s->left_out = saturated(f->stats.left_out);
-	s->known = f->known;
+	s->crash_states = m->stats.tried;
+	s->unique_states = m->stats.unique;
+	s->checked = m->checked;
+	s->failing = m->failing;
+	s->errors = m->errors;
+	s->left_out = saturated(m->stats.left_out);
+	s->known = m->known;
 	s->dropped = f->dropped;
 	s->copies = pm_run_copies(&p->run);
-	s->media_states = f->media;
-	p->out->media_left_out = f->media_left_out;
-	s->pruned = saturated(f->stats.pruned);
-	p->out->cut = f->stats.budget_hit || f->stopped;
+	s->media_states = m->media_states;
+	p->out->media_left_out = m->media_left_out;
+	s->pruned = saturated(m->stats.pruned);
+	p->out->cut = m->stats.budget_hit || m->stopped;
 	s->budget_hit |= p->out->cut;
-	p->out->stopped = f->stopped;
+	p->out->stopped = m->stopped;
 	s->elapsed_ms = (util_now_ns() - p->o->start_ns) / 1000000;
 	memcpy(p->out->error, f->error, sizeof(p->out->error));
 }
@@ -275,7 +276,7 @@ static int find_reads(struct pm_whole *p, struct reads *out, struct pm_reads_cou
 
 static void add_error(struct pm_found *found, uint64_t n, const char *words)
 {
-	found->errors += n;
+	found->all.errors += n;
 	if (n && !found->error[0])
 		snprintf(found->error, sizeof(found->error), "%.500s", words);
 }
@@ -283,27 +284,26 @@ static void add_error(struct pm_found *found, uint64_t n, const char *words)
 static void recover_again(struct pm_whole *p, const struct pm_search_opts *search,
 			  struct pm_found *found)
 {
+	struct pm_search_opts each = *search;
 	struct pm_recovery_opts o = { .run = &p->run,
 				      .tracer = &p->o->tracer,
 				      .count = p->o->plan.recoveries,
-				      .search = search };
-	struct pm_search_opts all = *search;
+				      .search = &each };
 	struct pm_recovered r;
 
-	all.reads = NULL; /* the reads belong to another trace */
-	all.changes = false;
-	o.search = &all;
-	found->stopped |= *p->o->stop;
+	each.reads = NULL; /* the reads belong to another trace */
+	each.changes = false;
+	found->all.stopped |= *p->o->stop;
 	if (!recovers(p) || *p->o->stop)
 		return;
 	struct err why = ERR_INIT;
 	/* Earlier findings are reported even if this fails. */
 	if (pm_recoveries(&o, found, &r, &why))
 		add_error(found, 1, why.msg);
-	found->stopped |= *p->o->stop;
+	found->all.stopped |= *p->o->stop;
 	p->out->summary.budget_hit = r.budget_hit;
 	p->out->recovery_ways = r.ways;
-	p->out->recovery_resized = found->resized;
+	p->out->recovery_resized = found->all.resized;
 	p->out->summary.recoveries = r.traced;
 	p->out->summary.recoveries_tried = r.different;
 	p->out->summary.recovery_states = r.states;
@@ -377,18 +377,6 @@ static int make_run(struct pm_whole *p, struct err *err)
 	if (rc)
 		return rc;
 	return use_dir(p, dir, err);
-}
-
-/* Removes the run: nothing of a run that failed before its search is worth keeping. */
-static void discard(const struct pm_whole *p)
-{
-	auto_fd dir = open(p->out->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	unlinkat(dir, CASE_RUN, 0);
-	for (const char *const *name = pm_kind.made; *name; name++)
-		unlinkat(dir, *name, 0);
-	unlinkat(dir, "findings", AT_REMOVEDIR); /* if it is empty */
-	rmdir(p->out->dir);
 }
 
 static int open_tracer(struct pm_whole *p, struct err *err)
@@ -473,7 +461,7 @@ static int run_all(struct pm_whole *p, struct err *err)
 	if (!rc)
 		rc = explore(p, err);
 	if (rc && p->out->dir && !p->o->resume && !p->out->kept)
-		discard(p);
+		case_discard(p->out->dir, pm_kind.made);
 	answers_close(p->answers);
 	return rc;
 }

@@ -64,10 +64,6 @@ struct pm_session {
 	struct pool_worker *w; /* gets each step */
 };
 
-struct pm_recorded {
-	struct pm_counts counts;
-};
-
 static int read_trace(const struct pm_record_opts *o, const struct traced *x, struct trace *t,
 		      struct pm_counts *counts, struct err *err)
 {
@@ -164,8 +160,7 @@ static void put_behind(const struct pm_record_opts *o, const struct trace *did, 
 		if (pm_is_mark(&ev))
 			trace_append(out, &ev);
 	}
-	for (uint32_t i = 0; i < did->events.n; i++) {
-		const struct event *ev = &did->events.v[i];
+	vec_each(ev, &did->events) {
 		uint64_t frames[EVENT_FRAMES_MAX];
 
 		if (ev->kind == EV_STACK)
@@ -203,7 +198,7 @@ static int run_it(void *ctx, struct pool_worker *w, void *out, struct err *err)
 {
 	struct pm_session *s = ctx;
 	const struct pm_record_opts *o = s->o;
-	struct pm_recorded *a = out;
+	struct pm_counts *counts = out;
 	struct pm_file *f = NULL;
 	struct traced x = { 0 };
 	auto_trace t;
@@ -225,11 +220,11 @@ static int run_it(void *ctx, struct pool_worker *w, void *out, struct err *err)
 		rc = check_end(o, &x.end, err);
 	at(s, "its trace");
 	if (!rc)
-		rc = read_trace(o, &x, &t, &a->counts, err);
+		rc = read_trace(o, &x, &t, counts, err);
 	at(s, "the file that it left");
 	if (!rc && !o->outer)
-		rc = keep(s, &t, a->counts.stores, x.maps, err);
-	else if (!rc && a->counts.stores)
+		rc = keep(s, &t, counts->stores, x.maps, err);
+	else if (!rc && counts->stores)
 		rc = keep_recovery(s, &t, x.maps, err);
 	traced_release(&x);
 	return rc;
@@ -262,11 +257,11 @@ static int look(struct pm_session *s, bool *made, struct err *err)
 int pm_record(const struct pm_record_opts *o, struct pm_counts *counts, bool *made, struct err *err)
 {
 	struct pm_session s = { .o = o };
-	struct pm_recorded a = { 0 };
+	struct pm_counts made_counts = { 0 };
 	struct in_child child = { .fn = run_it,
 				  .ctx = &s,
-				  .out = &a,
-				  .out_size = sizeof(a),
+				  .out = &made_counts,
+				  .out_size = sizeof(made_counts),
 				  .patience_ms = o->timeout_ms ? o->timeout_ms + SHARES_SLACK_MS
 							       : 0,
 				  .stop = o->stop };
@@ -278,6 +273,6 @@ int pm_record(const struct pm_record_opts *o, struct pm_counts *counts, bool *ma
 		rc = in_child(&child, err);
 	image_release(&s.base);
 	if (!rc)
-		*counts = a.counts;
+		*counts = made_counts;
 	return rc;
 }

@@ -91,21 +91,11 @@ static void *part(const char **at, const char *end, size_t len)
 static void take_failure(struct pm_search *x, const struct pm_message *m, const char *at,
 			 const char *end)
 {
-	struct pm_failure f = { .point = m->point,
-				.layer = m->layer,
-				.end = m->end,
-				.exit_code = m->exit_code,
-				.signal = m->signal,
-				.cause = m->cause,
-				.prefix = m->prefix,
-				.n_lost = m->n_lost,
-				.n_survived = m->n_survived,
-				.media = m->media,
-				.fault = m->fault };
+	struct pm_failure f = m->f;
 
 	f.state = part(&at, end, m->id_len);
-	f.lost = part(&at, end, pm_listed(m->n_lost) * sizeof(*f.lost));
-	f.survived = part(&at, end, pm_listed(m->n_survived) * sizeof(*f.survived));
+	f.lost = part(&at, end, pm_listed(f.n_lost) * sizeof(*f.lost));
+	f.survived = part(&at, end, pm_listed(f.n_survived) * sizeof(*f.survived));
 	f.said = part(&at, end, m->said_len);
 	add_failure(x, &f);
 }
@@ -155,27 +145,26 @@ static void on_lost(void *ctx, unsigned share, bool whole, const char *words)
 
 static void add_up(struct pm_search *x)
 {
-	struct pm_found *f = x->found;
+	struct pm_tally all = { .stopped = x->found->all.stopped, .stats = x->found->all.stats };
 
-	f->checked = f->failing = f->errors = f->known = f->media = f->resized = 0;
-	f->media_left_out = 0;
 	for (unsigned i = 0; i < x->jobs; i++) {
 		const struct pm_tally *m = &x->share[i];
 
-		f->checked += m->checked;
-		f->failing += m->failing;
-		f->errors += m->errors;
-		f->known += m->known;
-		f->media += m->media_states;
-		f->resized += m->resized;
-		f->media_left_out += m->media_left_out;
-		f->stopped |= m->stopped;
+		all.checked += m->checked;
+		all.failing += m->failing;
+		all.errors += m->errors;
+		all.known += m->known;
+		all.media_states += m->media_states;
+		all.resized += m->resized;
+		all.media_left_out += m->media_left_out;
+		all.stopped |= m->stopped;
 		/* All workers go through the same states; the last of them uses up the budget. */
-		bool budget_hit = f->stats.budget_hit || m->stats.budget_hit;
-		if (m->stats.tried > f->stats.tried)
-			f->stats = m->stats;
-		f->stats.budget_hit = budget_hit;
+		bool budget_hit = all.stats.budget_hit || m->stats.budget_hit;
+		if (m->stats.tried > all.stats.tried)
+			all.stats = m->stats;
+		all.stats.budget_hit = budget_hit;
 	}
+	x->found->all = all;
 }
 
 static void on_tick(void *ctx)
@@ -184,7 +173,7 @@ static void on_tick(void *ctx)
 
 	add_up(x);
 	if (x->o->progress)
-		x->o->progress(x->o->ctx, x->found->checked, x->found->failing);
+		x->o->progress(x->o->ctx, x->found->all.checked, x->found->all.failing);
 }
 
 uint64_t pm_patience_ms(const struct pm_plan *p)
@@ -213,7 +202,7 @@ int pm_search(const struct pm_search_opts *o, struct pm_found *out, struct err *
 		rc = shares_run(&shares, err);
 	pm_worker_free(x->common);
 	add_up(x);
-	out->stopped |= o->stop && *o->stop;
+	out->all.stopped |= o->stop && *o->stop;
 	free(x);
 	return rc;
 }

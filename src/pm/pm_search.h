@@ -58,19 +58,28 @@ struct pm_failure {
 enum { PM_LIST_MAX = 1024 };
 
 struct pm_failures vec_of(struct pm_failure);
+/* The same failures in an order. */
+struct pm_failures_sorted vec_of(const struct pm_failure *);
+void pm_failures_sort(const struct pm_failures *f, int (*by)(const void *, const void *),
+		      struct pm_failures_sorted *out);
 
 /* Reasons of failures so far: a key for each that no earlier one explains. */
 struct pm_reasons vec_of(struct pm_key);
 
-struct pm_found {
-	struct second_ways changes; /* changes that recovery makes to good states */
-	struct crash_stats stats;
+/* Counts of what is done: of a share, by one worker or several, or of all. */
+struct pm_tally {
 	uint64_t checked, failing, errors;
-	uint64_t known;	  /* left out: such losses have failed often enough */
-	uint64_t media;	  /* of those checked: with a bad line */
-	uint64_t resized; /* good states whose size recovery changes */
+	uint64_t known;	       /* left out: such losses have failed often enough */
+	uint64_t media_states; /* of those checked: with a bad line */
+	uint64_t resized;      /* good states whose size recovery changes */
 	double media_left_out;
 	bool stopped;
+	struct crash_stats stats;
+};
+
+struct pm_found {
+	struct pm_tally all;
+	struct second_ways changes;  /* changes that recovery makes to good states */
 	char error[512];	     /* the first error */
 	struct pm_failures failures; /* for a check; the first for each reason, and more */
 	struct pm_reasons reasons;   /* of the failures; empty for a dump */

@@ -22,8 +22,8 @@ static bool stopped(struct recovery *x)
 {
 	const struct pm_search_opts *o = x->o->search;
 
-	x->found->stopped |= o->until_ns && util_now_ns() > o->until_ns;
-	return x->found->stopped || (o->stop && *o->stop);
+	x->found->all.stopped |= o->until_ns && util_now_ns() > o->until_ns;
+	return x->found->all.stopped || (o->stop && *o->stop);
 }
 
 /* Hashes the stores, flushes and fences of a recovery, in their order. */
@@ -31,8 +31,7 @@ static struct hash128 hash_of(const struct trace *t)
 {
 	struct hash128 all = { 0, 0 };
 
-	for (size_t i = 0; i < t->events.n; i++) {
-		const struct event *ev = &t->events.v[i];
+	vec_each(ev, &t->events) {
 		struct hash128 part[3] = { all, { ev->addr, ev->len }, { ev->kind, ev->flags } };
 
 		if (ev->kind == EV_STORE)
@@ -131,15 +130,17 @@ static int search_one(struct recovery *x, size_t number, struct err *err)
 		vec_push(&x->found->failures, found.failures.v[i]);
 		found.failures.v[i] = (struct pm_failure){ 0 };
 	}
-	x->nested.spent += found.stats.unique;
-	x->out->budget_hit |= found.stats.budget_hit;
-	x->out->states += found.checked;
-	x->out->left_out += found.stats.left_out;
-	x->found->failing += found.failing;
+	const struct pm_tally *m = &found.all;
+	struct pm_tally *all = &x->found->all;
+	x->nested.spent += m->stats.unique;
+	x->out->budget_hit |= m->stats.budget_hit;
+	x->out->states += m->checked;
+	x->out->left_out += m->stats.left_out;
+	all->failing += m->failing;
+	all->known += m->known;
+	all->errors += m->errors;
+	all->stopped |= m->stopped;
 	x->found->dropped += found.dropped;
-	x->found->known += found.known;
-	x->found->errors += found.errors;
-	x->found->stopped |= found.stopped;
 	if (found.error[0] && !x->found->error[0])
 		memcpy(x->found->error, found.error, sizeof(found.error));
 	pm_found_release(&found);
@@ -178,7 +179,7 @@ int pm_recoveries(const struct pm_recovery_opts *o, struct pm_found *found,
 				    .ctx = &x,
 				    .run = o->run->dir,
 				    .budget = p->budget,
-				    .spent = found->stats.unique,
+				    .spent = found->all.stats.unique,
 				    .next = o->run->n_nested };
 	*out = (struct pm_recovered){ 0 };
 	int rc = pm_command_traced(o->tracer, command, p->file, &x.argv, err);

@@ -20,16 +20,12 @@ struct shares_run {
 	} share[POOL_JOBS_MAX];
 };
 
-struct head {
-	uint64_t next;
-};
-
+/* A message is the step from which on the rest is to be done, and the user's data. */
 void share_tell(struct share *s, uint64_t next, const void *data, size_t len)
 {
-	struct head h = { next };
 	auto_strbuf text = STRBUF_INIT;
 
-	strbuf_add(&text, &h, sizeof(h));
+	strbuf_add(&text, &next, sizeof(next));
 	strbuf_add(&text, data, len);
 	pool_tell(s->w, s->number, text.buf, text.len);
 }
@@ -60,15 +56,16 @@ static bool next(void *ctx, uint64_t *unit, struct strbuf *data)
 static void take(void *ctx, unsigned worker, uint32_t share, const void *data, size_t len)
 {
 	struct shares_run *r = ctx;
-	struct head h;
+	uint64_t from;
 
 	(void)worker;
-	assert(share < r->o->n && len >= sizeof(h));
-	memcpy(&h, data, sizeof(h));
-	assert(h.next >= r->share[share].from); /* H1 */
-	r->share[share].from = h.next;
+	assert(share < r->o->n && len >= sizeof(from));
+	memcpy(&from, data, sizeof(from));
+	assert(from >= r->share[share].from); /* H1 */
+	r->share[share].from = from;
 	r->share[share].lost = 0;
-	int rc = r->o->told(r->o->ctx, share, (const char *)data + sizeof(h), len - sizeof(h));
+	int rc =
+		r->o->told(r->o->ctx, share, (const char *)data + sizeof(from), len - sizeof(from));
 	if (!rc)
 		return;
 	r->rc = r->rc ? r->rc : rc;

@@ -100,10 +100,9 @@ static void find_change(struct pm_trial *t)
 
 /* ---- answers ---- */
 
+/* The result of the check follows. */
 struct trial_answer {
-	enum check_end end;
-	int exit_code, signal;
-	bool cut, changed, resized;
+	bool changed, resized;
 	struct hash128 change;
 };
 
@@ -118,12 +117,6 @@ static struct hash128 question_of(const struct pm_trial *t, const char *bad)
 	return hash_bytes(parts, sizeof(parts));
 }
 
-/* False for answers that a busy machine may have caused: these are not reused. */
-static bool is_worth_keeping(enum check_end end)
-{
-	return end == CHECK_PASSED || end == CHECK_FAILED;
-}
-
 /* Takes the answer of an earlier process, if there is one. */
 static bool take_known(struct pm_trial *t, struct hash128 question)
 {
@@ -133,14 +126,9 @@ static bool take_known(struct pm_trial *t, struct hash128 question)
 	if (!answers_find(t->answers, question, &text) || text.len < sizeof(head))
 		return false;
 	memcpy(&head, text.buf, sizeof(head));
-	if (!is_worth_keeping(head.end))
+	if (!check_result_read(text.buf + sizeof(head), text.len - sizeof(head), &t->r) ||
+	    !check_result_is_final(&t->r))
 		return false;
-	check_result_release(&t->r);
-	t->r = (struct check_result){ .end = head.end,
-				      .exit_code = head.exit_code,
-				      .signal = head.signal,
-				      .output_cut = head.cut };
-	strbuf_add(&t->r.output, text.buf + sizeof(head), text.len - sizeof(head));
 	t->changed = head.changed;
 	t->resized = head.resized;
 	t->change = head.change;
@@ -152,18 +140,14 @@ static void keep_answer(const struct pm_trial *t, struct hash128 question)
 	struct trial_answer head;
 	auto_strbuf text = STRBUF_INIT;
 
-	if (!is_worth_keeping(t->r.end))
+	if (!check_result_is_final(&t->r))
 		return;
 	memset(&head, 0, sizeof(head));
-	head.end = t->r.end;
-	head.exit_code = t->r.exit_code;
-	head.signal = t->r.signal;
-	head.cut = t->r.output_cut;
 	head.changed = t->changed;
 	head.resized = t->resized;
 	head.change = t->change;
 	strbuf_add(&text, &head, sizeof(head));
-	strbuf_add(&text, strbuf_str(&t->r.output), t->r.output.len);
+	check_result_add(&t->r, &text);
 	answers_add(t->answers, question, text.buf, text.len);
 }
 

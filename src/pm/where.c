@@ -16,13 +16,6 @@ enum { FILE_MAX = 64 << 20, FRAMES_SHOWN = 8 };
 
 struct pcs vec_of(uint64_t);
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static uint64_t frame_at(const struct event *ev, uint64_t i)
 {
 	uint64_t frame;
@@ -34,39 +27,27 @@ static uint64_t frame_at(const struct event *ev, uint64_t i)
 /* Lists each address once. A caller has that of the call: it may return to another line. */
 static void collect(const struct trace *t, struct pcs *out)
 {
-	size_t kept = 0;
-
-	for (size_t i = 0; i < t->events.n; i++) {
-		const struct event *ev = &t->events.v[i];
-
+	vec_each(ev, &t->events)
 		if (ev->kind == EV_STACK)
 			for (uint64_t j = 0; j < ev->len / 8; j++)
 				vec_push(out, frame_at(ev, j) - 1);
 		else if (ev->pc && ev->kind != EV_LOAD && (!out->n || vec_last(out) != ev->pc))
 			vec_push(out, ev->pc);
-	}
-	if (out->n)
-		qsort(out->v, out->n, sizeof(*out->v), compare_u64);
-	for (size_t i = 0; i < out->n; i++)
-		if (!kept || out->v[kept - 1] != out->v[i])
-			out->v[kept++] = out->v[i];
-	out->n = kept;
+	vec_sort_unique(out, by_u64);
 }
 
 void pm_where_find(const struct trace *t, const char *maps, struct pm_where *out)
 {
 	struct code_places *p = code_places_new(maps);
-	struct pcs pcs = { 0 };
+	auto_vec struct pcs pcs = { 0 };
 
 	collect(t, &pcs);
-	for (size_t i = 0; i < pcs.n; i++) {
+	vec_each(pc, &pcs) {
 		auto_strbuf words = STRBUF_INIT;
 
-		if (code_places_words(p, pcs.v[i], &words))
-			vec_push(&out->places,
-				 (struct pm_place){ pcs.v[i], xstrdup(strbuf_str(&words)) });
+		if (code_places_words(p, *pc, &words))
+			vec_push(&out->places, (struct pm_place){ *pc, strbuf_detach(&words) });
 	}
-	vec_release(&pcs);
 	code_places_free(p);
 }
 
@@ -122,19 +103,9 @@ int pm_where_load(const char *run, struct pm_where *out, struct err *err)
 
 const char *pm_where_of(const struct pm_where *w, uint64_t pc)
 {
-	size_t low = 0, high = w->places.n;
+	size_t at = first_where(i, w->places.n, w->places.v[i].pc >= pc);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (w->places.v[mid].pc == pc)
-			return w->places.v[mid].words;
-		if (w->places.v[mid].pc < pc)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return NULL;
+	return at < w->places.n && w->places.v[at].pc == pc ? w->places.v[at].words : NULL;
 }
 
 void pm_where_words(const struct pm_where *w, uint64_t pc, struct strbuf *out)

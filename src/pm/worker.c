@@ -49,8 +49,8 @@ static void tell(struct pm_worker *w, uint64_t next, const struct pm_message *m,
 	strbuf_add(&text, m, sizeof(*m));
 	strbuf_add(&text, id, m->id_len);
 	if (m->failure) {
-		strbuf_add(&text, s->gone.v, pm_listed(m->n_lost) * sizeof(*s->gone.v));
-		strbuf_add(&text, s->survived.v, pm_listed(m->n_survived) * sizeof(uint64_t));
+		strbuf_add(&text, s->gone.v, pm_listed(m->f.n_lost) * sizeof(*s->gone.v));
+		strbuf_add(&text, s->survived.v, pm_listed(m->f.n_survived) * sizeof(uint64_t));
 	}
 	strbuf_add(&text, said, m->said_len);
 	share_tell(w->share, next, text.buf, text.len);
@@ -62,18 +62,18 @@ static void describe_failure(struct pm_worker *w, const struct crash_state *s,
 	const struct check_result *r = &w->trial.r;
 
 	m->failure = true;
-	m->point = s->point;
-	m->n_lost = s->gone.n;
-	m->n_survived = s->survived.n;
-	m->layer = s->layer;
-	m->end = r->end;
-	m->exit_code = r->exit_code;
-	m->signal = r->signal;
 	m->said_len = min(r->output.len, said_max(w->o->run));
-	m->cause = pm_cause_of(&w->prefixes, s, &m->prefix);
-	m->media = fault;
+	m->f = (struct pm_failure){ .point = s->point,
+				    .layer = s->layer,
+				    .end = r->end,
+				    .exit_code = r->exit_code,
+				    .signal = r->signal,
+				    .n_lost = s->gone.n,
+				    .n_survived = s->survived.n,
+				    .media = fault };
+	m->f.cause = pm_cause_of(&w->prefixes, s, &m->f.prefix);
 	if (fault)
-		m->fault = *fault;
+		m->f.fault = *fault;
 }
 
 /* Reports a step with its result and all counts so far. */
@@ -135,16 +135,16 @@ static void note_reason(struct pm_worker *w, const struct crash_state *s)
 {
 	struct pm_key k = key_of_state(w, s);
 
-	for (size_t i = 0; i < w->reasons.n; i++) {
-		struct reason *r = &w->reasons.v[i];
+	struct reason *known = vec_find(i, &w->reasons,
+					w->reasons.v[i].point == s->point &&
+						pm_key_explains(&k, &w->reasons.v[i].key));
 
-		if (r->point != s->point || !pm_key_explains(&k, &r->key))
-			continue;
-		r->failed++;
-		pm_key_release(&k);
+	if (!known) {
+		vec_push(&w->reasons, (struct reason){ s->point, k, 1, 0 });
 		return;
 	}
-	vec_push(&w->reasons, (struct reason){ s->point, k, 1, 0 });
+	known->failed++;
+	pm_key_release(&k);
 }
 
 static bool is_enough(const struct pm_worker *w, const struct reason *r, uint64_t point)
@@ -158,20 +158,13 @@ static bool is_enough(const struct pm_worker *w, const struct reason *r, uint64_
  */
 static bool is_known(struct pm_worker *w, const struct crash_state *s)
 {
-	struct reason *known = NULL;
-	size_t first = 0;
-
-	if (!w->o->run->plan.enough || w->o->run->plan.dump)
-		return false;
-	while (first < w->reasons.n && !is_enough(w, &w->reasons.v[first], s->point))
-		first++;
-	if (first == w->reasons.n)
+	if (!w->o->run->plan.enough || w->o->run->plan.dump ||
+	    !any_of(i, w->reasons.n, is_enough(w, &w->reasons.v[i], s->point)))
 		return false;
 	struct pm_key k = key_of_state(w, s);
-	for (size_t i = first; i < w->reasons.n && !known; i++)
-		if (is_enough(w, &w->reasons.v[i], s->point) &&
-		    pm_key_explains(&k, &w->reasons.v[i].key))
-			known = &w->reasons.v[i];
+	struct reason *known = vec_find(i, &w->reasons,
+					is_enough(w, &w->reasons.v[i], s->point) &&
+						pm_key_explains(&k, &w->reasons.v[i].key));
 	pm_key_release(&k);
 	bool skip = known && ++known->skipped % SAMPLE_EVERY;
 	w->tally.known += skip;

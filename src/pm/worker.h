@@ -13,15 +13,6 @@
 #include "pm/pm_search.h"
 #include "pm/shares.h"
 
-/* Counts of what is done of a share, by one worker or several. */
-struct pm_tally {
-	uint64_t checked, failing, errors, known, media_states;
-	uint64_t resized; /* states whose size recovery changed */
-	double media_left_out;
-	bool stopped;
-	struct crash_stats stats;
-};
-
 /*
  * A worker's message after each step. The id, the losses, the survivors (the first PM_LIST_MAX of
  * both), and the output of the command or the error follow, without anything between them.
@@ -31,15 +22,7 @@ struct pm_message {
 	bool failure, changed, error; /* set if the message has one */
 	size_t id_len, said_len;
 	struct hash128 change;
-	/* only for a failure */
-	uint64_t point, n_lost, n_survived;
-	enum crash_layer layer;
-	enum semantic_cause cause;
-	uint64_t prefix;
-	enum check_end end;
-	int exit_code, signal;
-	bool media;
-	struct media_fault fault;
+	struct pm_failure f; /* without what follows: its pointers are invalid */
 };
 
 static inline size_t pm_listed(uint64_t n)

@@ -145,7 +145,7 @@ static void put_facts(const struct run_view *r, struct json *j)
 	json_kvs(j, KV("workloads", r->progress.done), KV("workloads_total", r->plan.workloads),
 		 KV("crash_states", t->crash_states), KV("unique_states", t->unique_states),
 		 KV("findings", r->findings), KV("kept", r->cases.n),
-		 KV("suppressed", r->progress.suppressed), KV("budget_hit", t->budget_hit),
+		 KV("suppressed", r->progress.totals.suppressed), KV("budget_hit", t->budget_hit),
 		 KV("pruned", t->pruned), KV("left_out", t->left_out));
 	json_end(j);
 }

@@ -546,8 +546,8 @@ static void put_findings(const struct run_view *v, struct strbuf *out)
 		strbuf_addf(out, "; %zu kept", v->cases.n);
 	if (v->findings > v->cases.n)
 		strbuf_addf(out, ", %llu counted only", llu(v->findings - v->cases.n));
-	if (v->progress.suppressed)
-		strbuf_addf(out, "; %llu more suppressed", llu(v->progress.suppressed));
+	if (v->progress.totals.suppressed)
+		strbuf_addf(out, "; %llu more suppressed", llu(v->progress.totals.suppressed));
 }
 
 bool run_view_fact(const struct run_view *v, size_t i, const char **key, struct strbuf *value)

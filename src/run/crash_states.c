@@ -186,50 +186,50 @@ static void make_promises(struct run *r, const struct crash_state *state, struct
 	p->unit = r->target.ops->pm ? 1 : 0;
 }
 
-int judge_attempt(struct run *r, const struct crash_state *state, struct trace *record,
-		  struct attempt *a, struct err *err)
+/* Recovers `is`, which is to be what was promised when `state` was left. */
+static int attempt_as(struct run *r, const char *phase, const struct crash_state *is,
+		      const struct crash_state *state, struct trace *record, struct attempt *a,
+		      struct err *err)
 {
 	struct promises p = { 0 };
 
-	run_phase(r, "recovering from crash state", strbuf_str(&state->id));
+	run_phase(r, phase, strbuf_str(&is->id));
 	make_promises(r, state, &p);
-	int rc = attempt_state(r, &state->image, &p, record, a, err);
+	int rc = attempt_state(r, &is->image, &p, record, a, err);
 	promises_release(&p);
 	return rc;
+}
+
+int judge_attempt(struct run *r, const struct crash_state *state, struct trace *record,
+		  struct attempt *a, struct err *err)
+{
+	return attempt_as(r, "recovering from crash state", state, state, record, a, err);
 }
 
 int judge_tell(struct run *r, const struct state_judge *j, const struct crash_state *state,
 	       const struct crash_state *second, const struct attempt *a, size_t operation,
 	       const char *diagnosis, struct err *err)
 {
+	struct run_case c = run_case_of(r, j->w, j->base);
 	bool under_way;
-	size_t done = operations_done(r, state->point, &under_way);
 
 	if (!a->findings.n)
 		return 0;
 	j->totals->findings++;
-	return j->report->found(j->report->ctx,
-				&(struct run_case){ .target = &r->target,
-						    .guarantee = &r->guarantee,
-						    .workload = j->w,
-						    .trace = &r->trace,
-						    .base = j->base,
-						    .state = state,
-						    .recovery = second ? &r->recovery : NULL,
-						    .second = second,
-						    .media = j->media,
-						    .modes = r->opts.modes,
-						    .done = done,
-						    .history = &r->history,
-						    .mounted = attempt_mounted(r, a),
-						    .seen = a->mounted ? a->seen : NULL,
-						    .findings = &a->findings,
-						    .operation = operation,
-						    .diagnosis = diagnosis,
-						    .places = r->target.ops->pm ? r : NULL,
-						    .kernel_log = strbuf_str(&a->kernel_log),
-						    .said = strbuf_str(&a->said) },
-				err);
+	c.state = state;
+	c.recovery = second ? &r->recovery : NULL;
+	c.second = second;
+	c.media = j->media;
+	c.done = operations_done(r, state->point, &under_way);
+	c.mounted = attempt_mounted(r, a);
+	c.seen = a->mounted ? a->seen : NULL;
+	c.findings = &a->findings;
+	c.operation = operation;
+	c.diagnosis = diagnosis;
+	c.places = r->target.ops->pm ? r : NULL;
+	c.kernel_log = strbuf_str(&a->kernel_log);
+	c.said = strbuf_str(&a->said);
+	return j->report->found(j->report->ctx, &c, err);
 }
 
 /* ---- a second crash, while recovering from the first ---- */
@@ -273,12 +273,9 @@ static int judge_second(struct run *r, const struct state_judge *j, const struct
 			struct err *err)
 {
 	auto_attempt again = ATTEMPT_INIT(&r->seen_again);
-	struct promises p = { 0 };
+	int rc = attempt_as(r, "recovering again from crash state", second, state, NULL, &again,
+			    err);
 
-	run_phase(r, "recovering again from crash state", strbuf_str(&second->id));
-	make_promises(r, state, &p);
-	int rc = attempt_state(r, &second->image, &p, NULL, &again, err);
-	promises_release(&p);
 	if (rc)
 		return rc;
 	/* Where nothing is ordered, a repair that is interrupted may go another way. */

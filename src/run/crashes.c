@@ -61,7 +61,7 @@ static int complete_pm(const struct crashes *c, const struct target_ops *target,
 		return rc;
 	if (c->granularity && c->granularity != PM_ATOMIC && c->granularity != PM_LINE)
 		return err_set(err, -EINVAL, "--granularity is 8 or 64, not %llu",
-			       (unsigned long long)c->granularity);
+			       llu(c->granularity));
 	if (c->prune == CRASH_PRUNE_READS && !target->pm_loads)
 		return err_set(err, -EINVAL,
 			       "--prune reads is not available for %s: what it reads of its "

@@ -26,7 +26,7 @@ static void read_case(const char *run, const char *name, struct earlier_case *e)
 
 int earlier_load(const char *run, const struct progress *p, struct earlier *out, struct err *err)
 {
-	struct words names = { 0 };
+	auto_words names = { 0 };
 	int rc = below_list(run, "findings", &names, err);
 
 	for (size_t i = 0; i < names.n && !rc; i++) {
@@ -40,7 +40,6 @@ int earlier_load(const char *run, const struct progress *p, struct earlier *out,
 		read_case(run, names.v[i], &e);
 		vec_push(out, e);
 	}
-	words_release(&names);
 	return rc;
 }
 
@@ -53,26 +52,23 @@ void earlier_release(struct earlier *e)
 
 static struct earlier_case *find(struct earlier *e, uint64_t workload, uint64_t number)
 {
-	for (size_t i = 0; i < e->n; i++)
-		if (e->v[i].workload == workload && e->v[i].number == number)
-			return &e->v[i];
-	return NULL;
+	return vec_find(i, e, e->v[i].workload == workload && e->v[i].number == number);
 }
 
 uint64_t earlier_number(struct earlier *e, uint64_t workload, const char *cluster, const char *id,
 			uint64_t *next, bool *same)
 {
-	for (size_t i = 0; i < e->n; i++) {
-		struct earlier_case *c = &e->v[i];
+	struct earlier_case *c = vec_find(i, e,
+					  e->v[i].workload == workload && !e->v[i].again &&
+						  e->v[i].id && streq(e->v[i].id, id) &&
+						  streq(e->v[i].what.name, cluster));
 
-		if (c->workload != workload || c->again || !c->id || !streq(c->id, id) ||
-		    !streq(c->what.name, cluster))
-			continue;
-		*same = c->again = true;
+	*same = c;
+	if (c) {
+		c->again = true;
 		*next = max(*next, c->number + 1);
 		return c->number;
 	}
-	*same = false;
 	while (find(e, workload, *next))
 		++*next;
 	return (*next)++;

@@ -36,11 +36,7 @@ int guest_opts_apply(const struct target_opts *given, struct stored_case *c, str
 
 int guest_opts_compare(const struct stored_case *c, struct strbuf *out, struct err *err)
 {
-	struct target_opts opts = { .spec = c->target,
-				    .mkfs = c->mkfs,
-				    .guest_kernel = c->guest_kernel,
-				    .guest_files = c->guest_files,
-				    .guest_memory = c->guest_memory };
+	struct target_opts opts = stored_case_target(c);
 	struct err ignored = ERR_INIT;
 
 	/* An exploration also compares what is no target: the reference, or what others mount. */

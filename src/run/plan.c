@@ -56,10 +56,11 @@ static int set_guarantee(void *member, const char *value, struct err *err)
 /* Whether its bounds are in this program. */
 static bool is_set(const char *name)
 {
-	for (size_t i = 0; bounds_sets[i].name; i++)
-		if (streq(bounds_sets[i].name, name))
-			return true;
-	return false;
+	size_t i = 0;
+
+	while (bounds_sets[i].name && !streq(bounds_sets[i].name, name))
+		i++;
+	return bounds_sets[i].name;
 }
 
 /* The name of an existing file by which it is found from any directory. */
@@ -140,11 +141,38 @@ char *plan_now(void)
 	return xstrdup(text);
 }
 
+struct target_opts plan_target(const struct plan *p)
+{
+	return (struct target_opts){
+		.spec = p->target,
+		.recorder = p->recorder,
+		.eadr = p->crash.eadr,
+		.files_hash = p->files_hash,
+#define TARGET_OPTION(member, ...) .member = p->member,
+#define GUEST_OPTION		   TARGET_OPTION
+#include "target/options.def"
+	};
+}
+
+int plan_same_kernel(const struct target_opts *o, const char *was, const char *run, struct err *err)
+{
+	for (int fetched = 0; fetched < 2; fetched++) {
+		int rc = fetched ? target_check(o, err) : 0;
+		auto_free char *now = rc ? NULL : target_kernel(o);
+
+		if (rc || streq(now, was))
+			return rc;
+		if (fetched || !target_is_guest(o->spec))
+			return err_set(err, -EINVAL,
+				       "%s began on Linux %s, and this is %s: begin a new run", run,
+				       was, now);
+	}
+	return 0;
+}
+
 void plan_look_at_files(struct plan *p)
 {
-	struct target_opts opts = { .spec = p->target,
-				    .guest_files = p->guest_files,
-				    .guest_memory = p->guest_memory };
+	struct target_opts opts = plan_target(p);
 
 	free(p->files_hash);
 	p->files_hash = target_files_hash(&opts);
@@ -158,29 +186,19 @@ int plan_complete(struct plan *p, struct err *err)
 		return -EINVAL;
 	if (!p->guarantee)
 		p->guarantee = xstrdup(target->guarantee);
-	const struct target_opts said = {
-#define TARGET_OPTION(member, ...) .member = p->member,
-#define GUEST_OPTION		   TARGET_OPTION
-#include "target/options.def"
-	};
+	const struct target_opts opts = plan_target(p);
 	/* In persistent memory, most of what can go wrong goes wrong within operations. */
 	if (!p->crash.modes)
 		p->crash.modes = target->pm ? RUN_REORDER : RUN_PERSIST;
 	int rc = crashes_complete(&p->crash, target, err);
 	if (!rc)
-		rc = target_opts_fit(&said, p->target, "--", err);
+		rc = target_opts_fit(&opts, p->target, "--", err);
 	if (rc)
 		return rc;
 	if (!given_has(&plan_record, p->given, "budget") &&
 	    p->crash.modes & (RUN_REORDER | RUN_TORN | RUN_RECOVERY))
 		p->crash.budget = 200;
 	if (!p->kernel) {
-		struct target_opts opts = { .spec = p->target,
-					    .mkfs = p->mkfs,
-					    .guest_kernel = p->guest_kernel,
-					    .guest_files = p->guest_files,
-					    .guest_memory = p->guest_memory };
-
 		rc = target_check(&opts, err);
 		if (rc)
 			return rc;
@@ -194,23 +212,13 @@ int plan_complete(struct plan *p, struct err *err)
 
 bool plan_from_stdin(const struct plan *p)
 {
-	for (size_t i = 0; i < p->files.n; i++)
-		if (streq(p->files.v[i], "-"))
-			return true;
-	return false;
+	return any_of(i, p->files.n, streq(p->files.v[i], "-"));
 }
 
 void plan_run_opts(const struct plan *p, struct run_opts *out)
 {
 	*out = (struct run_opts){
-		.target = { .spec = p->target,
-			    .recorder = p->recorder,
-			    .eadr = p->crash.eadr,
-			    .files_hash = p->files_hash,
-#define TARGET_OPTION(member, ...) .member = p->member,
-#define GUEST_OPTION		   TARGET_OPTION
-#include "target/options.def"
-		},
+		.target = plan_target(p),
 		.guarantee = guarantee_find(p->guarantee),
 		.seed = p->seed,
 		.ours = p->ours,

@@ -49,8 +49,12 @@ int plan_complete(struct plan *p, struct err *err) must_check;
 /* Notes what the guest's files hold: they may become others while the run goes on. */
 void plan_look_at_files(struct plan *p);
 bool plan_from_stdin(const struct plan *p);
-/* Borrows from the plan. */
+/* Both borrow from the plan. */
+struct target_opts plan_target(const struct plan *p);
 void plan_run_opts(const struct plan *p, struct run_opts *out);
+/* Refuses a run that began on another kernel; a guest's may have to be fetched to be known. */
+int plan_same_kernel(const struct target_opts *o, const char *was, const char *run, struct err *err)
+	must_check;
 
 /*
  * Sets `ours`: its mark is this user's, or `trust` says that he takes it for his own. Refuses one

@@ -23,17 +23,7 @@ static const char header[] = "outage-progress 2\n";
 /* The first span that ends after `number`. */
 static size_t find_span(const struct progress *p, uint64_t number)
 {
-	size_t lo = 0, hi = p->spans.n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->spans.v[mid].to <= number)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return first_where(i, p->spans.n, p->spans.v[i].to > number);
 }
 
 bool progress_has(const struct progress *p, uint64_t number)
@@ -41,12 +31,6 @@ bool progress_has(const struct progress *p, uint64_t number)
 	size_t i = find_span(p, number);
 
 	return i < p->spans.n && p->spans.v[i].from <= number;
-}
-
-static void remove_span(struct progress *p, size_t i)
-{
-	memmove(&p->spans.v[i], &p->spans.v[i + 1], (p->spans.n - i - 1) * sizeof(p->spans.v[0]));
-	p->spans.n--;
 }
 
 static void add_number(struct progress *p, uint64_t number)
@@ -62,7 +46,7 @@ static void add_number(struct progress *p, uint64_t number)
 		p->spans.v[i].from--;
 	if (before && after) {
 		p->spans.v[i - 1].to = p->spans.v[i].to;
-		remove_span(p, i);
+		vec_remove(&p->spans, i, 1);
 	}
 	if (before || after)
 		return;
@@ -74,27 +58,36 @@ static void add_number(struct progress *p, uint64_t number)
 
 void progress_count(struct progress_clusters *list, const struct progress_cluster *c)
 {
-	for (size_t i = 0; i < list->n; i++)
-		if (streq(list->v[i].name, c->name)) {
-			list->v[i].count += c->count;
-			list->v[i].kept += c->kept;
-			list->v[i].kinds |= c->kinds;
-			return;
-		}
-	vec_push(list, *c);
+	struct progress_cluster *there = vec_find(i, list, streq(list->v[i].name, c->name));
+
+	if (!there) {
+		vec_push(list, *c);
+		return;
+	}
+	there->count += c->count;
+	there->kept += c->kept;
+	there->kinds |= c->kinds;
+}
+
+/* The counts of a workload, in the order of its record. */
+static const size_t counts[] = {
+	offsetof(struct run_totals, crash_states), offsetof(struct run_totals, unique_states),
+	offsetof(struct run_totals, findings),	   offsetof(struct run_totals, suppressed),
+	offsetof(struct run_totals, verified),	   offsetof(struct run_totals, repeated),
+	offsetof(struct run_totals, refused),	   offsetof(struct run_totals, performed),
+	offsetof(struct run_totals, altered),
+};
+
+static uint64_t *count_at(const struct run_totals *t, size_t i)
+{
+	return (uint64_t *)((uintptr_t)t + counts[i]);
 }
 
 void progress_add_totals(struct run_totals *to, const struct run_totals *t)
 {
 	to->workloads += t->workloads;
-	to->crash_states += t->crash_states;
-	to->unique_states += t->unique_states;
-	to->findings += t->findings;
-	to->verified += t->verified;
-	to->repeated += t->repeated;
-	to->refused += t->refused;
-	to->performed += t->performed;
-	to->altered += t->altered;
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		*count_at(to, i) += *count_at(t, i);
 	to->pruned += t->pruned;
 	to->left_out += t->left_out;
 	to->budget_hit |= t->budget_hit;
@@ -104,7 +97,6 @@ static void take(struct progress *p, const struct progress_record *r)
 {
 	add_number(p, r->number);
 	p->done++;
-	p->suppressed += r->suppressed;
 	progress_add_totals(&p->totals, &r->totals);
 	for (size_t i = 0; i < r->clusters.n; i++)
 		progress_count(&p->clusters, &r->clusters.v[i]);
@@ -116,24 +108,18 @@ static void print_record(const struct progress_record *r, struct strbuf *out)
 {
 	const struct run_totals *t = &r->totals;
 
-	for (size_t i = 0; i < r->clusters.n; i++) {
-		const struct progress_cluster *c = &r->clusters.v[i];
-
-		strbuf_addf(out, "found %llu %llu %x ", (unsigned long long)c->count,
-			    (unsigned long long)c->kept, c->kinds);
+	vec_each(c, &r->clusters) {
+		strbuf_addf(out, "found %llu %llu %x ", llu(c->count), llu(c->kept), c->kinds);
 		strbuf_add_flat(out, c->name);
 		strbuf_addch(out, '\t');
 		strbuf_add_flat(out, c->words);
 		strbuf_addch(out, '\n');
 	}
-	strbuf_addf(out, "done %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %.17g %.17g %u ",
-		    (unsigned long long)r->number, (unsigned long long)t->crash_states,
-		    (unsigned long long)t->unique_states, (unsigned long long)t->findings,
-		    (unsigned long long)r->suppressed, (unsigned long long)t->verified,
-		    (unsigned long long)t->repeated, (unsigned long long)t->refused,
-		    (unsigned long long)t->performed, (unsigned long long)t->altered, t->pruned,
-		    t->left_out, t->budget_hit);
-	strbuf_addf(out, "%016llx\n", (unsigned long long)hash64(out->buf, out->len));
+	strbuf_addf(out, "done %llu ", llu(r->number));
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		strbuf_addf(out, "%llu ", llu(*count_at(t, i)));
+	strbuf_addf(out, "%.17g %.17g %u ", t->pruned, t->left_out, t->budget_hit);
+	strbuf_addf(out, "%016llx\n", llu(hash64(out->buf, out->len)));
 }
 
 int progress_add(struct progress *p, const struct progress_record *r, struct err *err)
@@ -212,11 +198,8 @@ static bool parse_done(char *rest, struct progress_record *r)
 	uint64_t hit;
 
 	*t = (struct run_totals){ .workloads = 1 };
-	if (!take_number(&rest, &r->number) || !take_number(&rest, &t->crash_states) ||
-	    !take_number(&rest, &t->unique_states) || !take_number(&rest, &t->findings) ||
-	    !take_number(&rest, &r->suppressed) || !take_number(&rest, &t->verified) ||
-	    !take_number(&rest, &t->repeated) || !take_number(&rest, &t->refused) ||
-	    !take_number(&rest, &t->performed) || !take_number(&rest, &t->altered) ||
+	if (!take_number(&rest, &r->number) ||
+	    any_of(i, ARRAY_SIZE(counts), !take_number(&rest, count_at(t, i))) ||
 	    !take_amount(&rest, &t->pruned) || !take_amount(&rest, &t->left_out))
 		return false;
 	t->budget_hit = take_number(&rest, &hit) && hit == 1;
@@ -232,8 +215,7 @@ static bool check_record(const struct strbuf *text)
 	if (!check)
 		return false;
 	size_t n = (size_t)(check - text->buf) + 1;
-	int len =
-		snprintf(want, sizeof(want), "%016llx\n", (unsigned long long)hash64(text->buf, n));
+	int len = snprintf(want, sizeof(want), "%016llx\n", llu(hash64(text->buf, n)));
 	return text->len - n == (size_t)len && memcmp(check + 1, want, (size_t)len) == 0;
 }
 
@@ -283,10 +265,10 @@ static int read_all(FILE *in, const char *path, struct progress *p, off_t *end, 
 	while (!rc && read_record(in, &text, &r)) {
 		if (r.number >= p->total)
 			rc = err_set(err, -EINVAL, "%s: there is no workload %llu", path,
-				     (unsigned long long)r.number);
+				     llu(r.number));
 		else if (progress_has(p, r.number))
 			rc = err_set(err, -EINVAL, "%s counts workload %llu twice", path,
-				     (unsigned long long)r.number);
+				     llu(r.number));
 		else if (p->clusters.n > CLUSTERS_LIMIT)
 			rc = err_set(err, -E2BIG, "%s: more than %d clusters", path,
 				     CLUSTERS_LIMIT);

@@ -28,6 +28,7 @@
 
 enum { CLUSTER_MAX = 160, WORDS_MAX = 400 };
 
+/* What is wrong in the same way: its name and words, and how many cases have it, or are kept. */
 struct progress_cluster {
 	char name[CLUSTER_MAX];
 	char words[WORDS_MAX]; /* of the first */
@@ -49,15 +50,14 @@ struct progress {
 	uint64_t synced_ns; /* when all of it was */
 	uint64_t total;	    /* workloads of the run */
 	struct run_totals totals;
-	uint64_t done, suppressed;
+	uint64_t done;
 	struct progress_clusters clusters;	   /* in the order in which they came */
 	struct vec_of(struct progress_span) spans; /* done; ascending, with gaps between them */
 };
 
 struct progress_record {
 	uint64_t number;
-	struct run_totals totals; /* findings: without those that are suppressed */
-	uint64_t suppressed;
+	struct run_totals totals;
 	struct progress_clusters clusters;
 };
 

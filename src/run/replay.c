@@ -36,13 +36,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 	if (kind && media_parse_kinds(kind, &media, err))
 		return err_context(err, "%s/case", c->dir);
 	*out = (struct run_opts){
-		.target = { .spec = c->target,
-			    .fsck = c->fsck,
-			    .eadr = c->eadr,
-#define TARGET_OPTION(member, ...) .member = c->member,
-#define GUEST_OPTION		   TARGET_OPTION
-#include "target/options.def"
-			    .strange = !c->ours },
+		.target = stored_case_target(c),
 		.guarantee = g,
 		.modes = c->crash ? (unsigned)modes : RUN_LAST, /* an exploration has none */
 		.max_subset = (uint32_t)min(c->max_subset, (uint64_t)UINT32_MAX),
@@ -72,25 +66,16 @@ int replay_recovery(const struct stored_case *c, struct trace *out, struct err *
 	return strchr(c->state, '/') ? trace_load_below(c->at, "recovery", out, err) : 0;
 }
 
-/* The state that a second crash left of the first one's recovery. */
-static int second_state(const struct stored_case *c, const struct crash_state *first,
-			const char *id, struct crash_state *out, struct err *err)
-{
-	auto_trace recovery;
-	struct pm_choice pm = stored_case_pm(c);
-
-	trace_init(&recovery);
-	int rc = replay_recovery(c, &recovery, err);
-	return rc ? rc : pm_choice_replay(&pm, &recovery, &first->image, id, out, err);
-}
-
 int replay_state(const struct stored_case *c, struct crash_state *out, struct err *err)
 {
-	auto_trace trace;
+	auto_trace trace, recovery;
 	auto_image base = IMAGE_INIT;
+	auto_crash_state first = CRASH_STATE_INIT;
 	struct pm_choice pm = stored_case_pm(c);
+	bool second = strchr(c->state, '/');
 
 	trace_init(&trace);
+	trace_init(&recovery);
 	if (stored_case_live(c))
 		return err_set(err, -EINVAL, "%s was found before any crash: there is no state",
 			       c->dir);
@@ -99,17 +84,12 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	int rc = replay_trace(c, &trace, err);
 	if (!rc)
 		rc = stored_case_base(c, &base, err);
-	const char *second;
-	auto_free char *id = stored_case_state(c, &second);
-	if (!second) {
-		if (!rc)
-			rc = pm_choice_replay(&pm, &trace, &base, id, out, err);
-		return rc || !c->media ? rc : bad_media_put(&trace, &base, c->media, out, err);
-	}
-	auto_crash_state first = CRASH_STATE_INIT;
 	if (!rc)
-		rc = pm_choice_replay(&pm, &trace, &base, id, &first, err);
-	return rc ? rc : second_state(c, &first, second, out, err);
+		rc = replay_recovery(c, &recovery, err);
+	if (!rc)
+		rc = rebuild_states(&pm, &trace, second ? &recovery : NULL, &base, c->state,
+				    second ? &first : out, out, err);
+	return rc || second || !c->media ? rc : bad_media_put(&trace, &base, c->media, out, err);
 }
 
 static void copy_without_head(const struct image *img, struct image *fs)
@@ -150,20 +130,15 @@ bool replay_from_trace(const struct stored_case *c)
 
 /* ---- trying it ---- */
 
-void replay_copy_findings(const struct findings *from, struct findings *to)
+void replay_add_findings(const struct findings *from, struct findings *to)
 {
-	findings_clear(to);
-	for (size_t i = 0; i < from->n; i++)
-		findings_add(to, from->v[i].kind, xstrdup(from->v[i].path),
-			     xstrdup(from->v[i].words), xstrdup(from->v[i].promise));
+	vec_each(f, from)
+		findings_add(to, f->kind, xstrdup(f->path), xstrdup(f->words), xstrdup(f->promise));
 }
 
 bool replay_has_kind(const struct findings *list, enum finding_kind kind)
 {
-	for (size_t i = 0; i < list->n; i++)
-		if (list->v[i].kind == kind)
-			return true;
-	return false;
+	return any_of(i, list->n, list->v[i].kind == kind);
 }
 
 void replay_result_release(struct replay_result *r)
@@ -183,7 +158,8 @@ static int on_found(void *ctx, const struct run_case *c, struct err *err)
 	struct watcher *w = ctx;
 
 	(void)err;
-	replay_copy_findings(c->findings, &w->result->problems);
+	findings_clear(&w->result->problems);
+	replay_add_findings(c->findings, &w->result->problems);
 	strbuf_clear(&w->result->state);
 	strbuf_adds(&w->result->state, c->state ? strbuf_str(&c->state->id) : "live");
 	if (c->second)
@@ -210,7 +186,7 @@ static int try_stored(struct run *run, const struct stored_case *c,
 		rc = stored_case_base(c, &base, err);
 	if (!rc && base.size != c->size)
 		rc = err_set(err, -EINVAL, "%s/%s has %llu bytes; the disk had %llu", c->dir,
-			     c->base, (unsigned long long)base.size, (unsigned long long)c->size);
+			     c->base, llu(base.size), llu(c->size));
 	if (!rc)
 		rc = store_text(c, "places", &names, err);
 	places_parse(strbuf_str(&names), &places);

@@ -39,8 +39,8 @@ void replay_result_release(struct replay_result *r);
 int replay_case(const struct stored_case *c, bool rerun, struct replay_result *out, struct err *err)
 	must_check;
 
-/* Copies what was found. */
-void replay_copy_findings(const struct findings *from, struct findings *to);
+/* Adds copies of what was found. */
+void replay_add_findings(const struct findings *from, struct findings *to);
 bool replay_has_kind(const struct findings *list, enum finding_kind kind);
 
 #endif

@@ -138,9 +138,7 @@ static int verify(struct run *r, struct run_totals *totals, struct err *err)
 		return 0;
 	image_snapshot(&r->base, &replayed);
 	patch_init(&patch, &replayed); /* a disk has requests, or stores */
-	for (size_t i = 0; i < r->trace.events.n; i++) {
-		const struct event *ev = &r->trace.events.v[i];
-
+	vec_each(ev, &r->trace.events) {
 		if (ev->kind == EV_STORE)
 			patch_write(&patch, ev->addr, ev->data, ev->len);
 		else if (ev->kind == EV_WRITE)
@@ -231,6 +229,18 @@ static int make_room(struct run *r, struct err *err)
 	return open_target(r, err);
 }
 
+struct run_case run_case_of(struct run *r, const struct workload *w, const struct image *base)
+{
+	return (struct run_case){ .target = &r->target,
+				  .guarantee = &r->guarantee,
+				  .workload = w,
+				  .trace = &r->trace,
+				  .base = base,
+				  .modes = r->opts.modes,
+				  .history = &r->history,
+				  .operation = RUN_NO_OPERATION };
+}
+
 static int run_on_target(struct run *r, const struct workload *w, const struct run_reporter *report,
 			 struct run_totals *totals, struct err *err)
 {
@@ -270,22 +280,15 @@ static int run_on_target(struct run *r, const struct workload *w, const struct r
 			     xasprintf("the kernel says: %s", strbuf_str(&log)),
 			     xstrdup("nothing had crashed yet"));
 	if (live.n) {
+		struct run_case c = run_case_of(r, w, &r->base);
+
+		c.done = r->history.results.n;
+		c.seen = died ? NULL : &r->seen;
+		c.findings = &live;
+		c.kernel_log = strbuf_str(&log);
+		c.said = "";
 		totals->findings++;
-		rc = report->found(report->ctx,
-				   &(struct run_case){ .target = &r->target,
-						       .guarantee = &r->guarantee,
-						       .workload = w,
-						       .trace = &r->trace,
-						       .base = &r->base,
-						       .modes = r->opts.modes,
-						       .done = r->history.results.n,
-						       .history = &r->history,
-						       .operation = RUN_NO_OPERATION,
-						       .seen = died ? NULL : &r->seen,
-						       .findings = &live,
-						       .kernel_log = strbuf_str(&log),
-						       .said = "" },
-				   err);
+		rc = report->found(report->ctx, &c, err);
 	}
 	/* The promises of a run that has no end are unknown. */
 	return rc < 0 || died ? min(rc, 0) : explore_states(r, w, report, totals, err);
@@ -326,7 +329,7 @@ static int rebuild_history(struct run *r, const struct workload *w, const struct
 			return err_set(err, -EINVAL,
 				       "the trace is not of this workload: operation %llu ends at "
 				       "event %zu",
-				       (unsigned long long)ev->ref, i);
+				       llu(ev->ref), i);
 		op_history_op(&r->history, ev->ref, ev->result, &ignored);
 	}
 	return rc;
@@ -340,10 +343,9 @@ static void copy_trace(const struct trace *from, struct trace *to)
 		trace_append(to, &from->events.v[i]);
 }
 
-/* Both states of "STATE" or "STATE/SECOND". */
-static int rebuild_states(const struct pm_choice *pm, const struct trace *t,
-			  const struct trace *recovery, const struct image *base, const char *id,
-			  struct crash_state *state, struct crash_state *second, struct err *err)
+int rebuild_states(const struct pm_choice *pm, const struct trace *t, const struct trace *recovery,
+		   const struct image *base, const char *id, struct crash_state *state,
+		   struct crash_state *second, struct err *err)
 {
 	const char *slash = strchr(id, '/');
 	auto_free char *first = slash ? xmemdupz(id, (size_t)(slash - id)) : xstrdup(id);

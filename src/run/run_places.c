@@ -18,9 +18,10 @@ static const struct kallsyms *names_of(struct run *r, uint64_t machine)
 	auto_strbuf text = STRBUF_INIT;
 	struct err why = ERR_INIT;
 
-	for (size_t i = 0; i < r->names.n; i++)
-		if (r->names.v[i].machine == machine)
-			return &r->names.v[i].names;
+	const struct machine_names *known =
+		vec_find(i, &r->names, r->names.v[i].machine == machine);
+	if (known)
+		return &known->names;
 	if (target_symbols(&r->target, machine, &text, &why) ||
 	    kallsyms_parse(strbuf_str(&text), text.len, &made.names, &why))
 		log_debug("places in the kernel have no names: %s", why.msg);
@@ -61,22 +62,13 @@ void place_words(struct run *r, const struct trace *t, uint64_t addr, struct str
 
 struct addresses vec_of(uint64_t);
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void collect(const struct trace *t, struct addresses *out)
 {
 	uint64_t frames[EVENT_FRAMES_MAX];
 	uint64_t last_pc = 0; /* a copy has many stores of one place, with one stack */
 	uint32_t last = 0;
 
-	for (size_t i = 0; i < t->events.n; i++) {
-		const struct event *ev = &t->events.v[i];
-
+	vec_each(ev, &t->events) {
 		if (ev->kind != EV_STORE || (ev->pc == last_pc && ev->stack == last))
 			continue;
 		vec_push(out, ev->pc);
@@ -88,27 +80,20 @@ static void collect(const struct trace *t, struct addresses *out)
 	}
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct place_name *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+DEFINE_ORDER(by_address, struct place_name, order(a->addr, b->addr))
 
 static void add_places(struct run *r, const struct trace *t, struct places *out)
 {
-	struct addresses all = { 0 };
+	auto_vec struct addresses all = { 0 };
 
 	collect(t, &all);
-	if (all.n)
-		qsort(all.v, all.n, sizeof(*all.v), by_value);
-	for (size_t i = 0; i < all.n; i++) {
+	vec_sort_unique(&all, by_u64);
+	vec_each(addr, &all) {
 		auto_strbuf name = STRBUF_INIT;
 
-		if ((!i || all.v[i] != all.v[i - 1]) && add_name(r, t, all.v[i], &name))
-			vec_push(out, (struct place_name){ all.v[i], strbuf_detach(&name) });
+		if (add_name(r, t, *addr, &name))
+			vec_push(out, (struct place_name){ *addr, strbuf_detach(&name) });
 	}
-	vec_release(&all);
 }
 
 void places_print(struct run *r, const struct trace *t, const struct trace *more,
@@ -119,8 +104,7 @@ void places_print(struct run *r, const struct trace *t, const struct trace *more
 	add_places(r, t, &all);
 	if (more)
 		add_places(r, more, &all);
-	if (all.n)
-		qsort(all.v, all.n, sizeof(*all.v), by_address);
+	vec_sort(&all, by_address);
 	for (size_t i = 0, n; i < all.n; i += n) {
 		bool same = true;
 
@@ -137,10 +121,7 @@ void places_print(struct run *r, const struct trace *t, const struct trace *more
 
 static bool is_name(const char *p, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (p[i] < ' ' || p[i] > '~')
-			return false;
-	return n > 0 && n < NAME_MAX_BYTES;
+	return n > 0 && n < NAME_MAX_BYTES && !any_of(i, n, p[i] < ' ' || p[i] > '~');
 }
 
 void places_parse(const char *text, struct places *out)
@@ -159,8 +140,7 @@ void places_parse(const char *text, struct places *out)
 		}
 		line += n + (line[n] == '\n');
 	}
-	if (out->n)
-		qsort(out->v, out->n, sizeof(*out->v), by_address);
+	vec_sort(out, by_address);
 }
 
 void places_release(struct places *p)
@@ -172,9 +152,7 @@ void places_release(struct places *p)
 
 const char *places_find(const struct places *p, uint64_t addr)
 {
-	struct place_name key = { .addr = addr };
-	const struct place_name *at = p->n ? bsearch(&key, p->v, p->n, sizeof(*p->v), by_address)
-					   : NULL;
+	size_t at = first_where(i, p->n, p->v[i].addr >= addr);
 
-	return at ? at->name : NULL;
+	return at < p->n && p->v[at].addr == addr ? p->v[at].name : NULL;
 }

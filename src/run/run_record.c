@@ -101,7 +101,7 @@ static int note_blocks(struct run *r, const struct workload *w, size_t i, struct
 	if (rc || !counts_blocks(op) || !st.is_file)
 		return rc;
 	uint64_t blocks = min(st.blocks, blocks_asked(w, i, st.size));
-	auto_free char *text = xasprintf(BLOCKS_MARK "%llu", (unsigned long long)blocks);
+	auto_free char *text = xasprintf(BLOCKS_MARK "%llu", llu(blocks));
 	add_blocks(r, w, i, blocks);
 	return mark(r, EV_TEXT, 0, 0, text, err);
 }
@@ -158,16 +158,24 @@ static int adopt(struct run *r, size_t i, struct err *err)
 	return mark_pieces(r, TREE_MARK, strbuf_str(&text), err);
 }
 
+/* Adds a piece, if the text is one of such; true if that was the last. */
+static bool take_piece(const struct event *ev, const char *word, struct strbuf *text)
+{
+	size_t skip = strlen(word);
+
+	if (ev->len <= skip || memcmp(ev->data, word, skip) != 0)
+		return false;
+	strbuf_add(text, ev->data + skip + 1, ev->len - skip - 1);
+	return ev->data[skip] != '+' || text->len > TREE_TEXT_MAX;
+}
+
 int recorded_tree(struct run *r, const struct workload *w, const struct event *ev,
 		  struct strbuf *text, struct err *err)
 {
-	size_t skip = strlen(TREE_MARK), ended = r->history.results.n;
+	size_t ended = r->history.results.n;
 
-	if (ev->len <= skip || memcmp(ev->data, TREE_MARK, skip) != 0 || !ended ||
-	    !(w->ops.v[ended - 1].def->flags & OP_COMMAND))
-		return 0;
-	strbuf_add(text, ev->data + skip + 1, ev->len - skip - 1);
-	if (ev->data[skip] == '+' && text->len <= TREE_TEXT_MAX)
+	if (!ended || !(w->ops.v[ended - 1].def->flags & OP_COMMAND) ||
+	    !take_piece(ev, TREE_MARK, text))
 		return 0;
 	int rc = tree_parse(strbuf_str(text), text->len, &r->seen, err);
 	strbuf_clear(text);
@@ -221,12 +229,7 @@ static void take_times(struct run *r, const char *text)
 
 void recorded_times(struct run *r, const struct event *ev, struct strbuf *text)
 {
-	size_t skip = strlen(TIMES_MARK);
-
-	if (ev->len <= skip || memcmp(ev->data, TIMES_MARK, skip) != 0)
-		return;
-	strbuf_add(text, ev->data + skip + 1, ev->len - skip - 1);
-	if (ev->data[skip] == '+' && text->len <= TREE_TEXT_MAX)
+	if (!take_piece(ev, TIMES_MARK, text))
 		return;
 	take_times(r, strbuf_str(text));
 	strbuf_clear(text);

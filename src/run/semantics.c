@@ -145,20 +145,16 @@ static struct semantic_seen what_was_seen(const struct run *r, const struct atte
 	return seen;
 }
 
-static bool same_said(const struct said *x, size_t op, const struct semantic_seen *seen)
+static bool same_seen(const struct semantic_seen *a, const struct semantic_seen *b)
 {
-	return x->op == op && x->seen.failed == seen->failed &&
-	       (seen->failed ||
-		(hash_eq(x->seen.timed, seen->timed) && hash_eq(x->seen.why, seen->why)));
+	return a->failed == b->failed &&
+	       (a->failed || (hash_eq(a->timed, b->timed) && hash_eq(a->why, b->why)));
 }
 
 static const struct said *find_said(const struct semantics *s, size_t op,
 				    const struct semantic_seen *seen)
 {
-	for (size_t i = 0; i < s->said.n; i++)
-		if (same_said(&s->said.v[i], op, seen))
-			return &s->said.v[i];
-	return NULL;
+	return vec_find(i, &s->said, s->said.v[i].op == op && same_seen(&s->said.v[i].seen, seen));
 }
 
 static void remember(struct semantics *s, size_t op, const struct semantic_seen *seen,
@@ -168,7 +164,7 @@ static void remember(struct semantics *s, size_t op, const struct semantic_seen 
 
 	if (!a->findings.n || find_said(s, op, seen))
 		return;
-	replay_copy_findings(&a->findings, &x.findings);
+	replay_add_findings(&a->findings, &x.findings);
 	x.kernel_log = xstrdup(strbuf_str(&a->kernel_log));
 	vec_push(&s->said, x);
 }
@@ -229,10 +225,7 @@ static void add_store(const struct semantics *s, const struct pm_pieces *pieces,
 
 static bool got_lost(const struct crash_state *state, uint64_t event)
 {
-	for (size_t i = 0; i < state->lost.n; i++)
-		if (state->lost.v[i] == event)
-			return true;
-	return false;
+	return any_of(i, state->lost.n, state->lost.v[i] == event);
 }
 
 /* No store makes the difference, so that all there is to show is where between two the crash is. */
@@ -257,7 +250,7 @@ static void explain(const struct semantics *s, const struct semantic_violation *
 		    const struct crash_state *state, struct strbuf *out)
 {
 	size_t n_events = s->r->trace.events.n;
-	struct pm_pieces pieces = { 0 };
+	auto_vec struct pm_pieces pieces = { 0 };
 
 	strbuf_addf(out, "%s: ", semantic_cause_name(v->cause));
 	semantic_words(&s->table, v, out);
@@ -278,7 +271,6 @@ static void explain(const struct semantics *s, const struct semantic_violation *
 		strbuf_addf(out, "and %zu more\n", v->decisive.n - STORES_SHOWN);
 	if (v->cause == SEMANTIC_LOGIC && !v->decisive.n && !state->torn.n)
 		add_around(s, &pieces, state, out);
-	vec_release(&pieces);
 }
 
 /* ---- telling ---- */
@@ -363,9 +355,7 @@ static void add_said(const struct said *x, struct attempt *a)
 {
 	if (!x || replay_has_kind(&a->findings, x->findings.v[0].kind))
 		return;
-	for (size_t i = 0; i < x->findings.n; i++)
-		findings_add(&a->findings, x->findings.v[i].kind, xstrdup(x->findings.v[i].path),
-			     xstrdup(x->findings.v[i].words), xstrdup(x->findings.v[i].promise));
+	replay_add_findings(&x->findings, &a->findings);
 	if (!a->kernel_log.len)
 		strbuf_adds(&a->kernel_log, x->kernel_log);
 }
@@ -443,10 +433,7 @@ static bool has_id(const struct semantics *s, const struct semantic_violation *v
 {
 	const struct semantic_state *x = &s->table.ops.v[v->op].states.v[v->state];
 
-	for (size_t i = 0; i < x->origins.n; i++)
-		if (streq(x->origins.v[i].id, id))
-			return true;
-	return false;
+	return any_of(i, x->origins.n, streq(x->origins.v[i].id, id));
 }
 
 int semantics_tell(struct semantics *s, const char *only, struct err *err)

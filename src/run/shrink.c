@@ -148,21 +148,12 @@ static int tell_smaller(struct case_shrink *s, size_t ops, struct err *err)
 
 /* ---- fewer operations ---- */
 
-static bool made_before(const struct workload *w, const char *handle)
-{
-	for (size_t i = 0; i < w->ops.n; i++)
-		if (w->ops.v[i].handle && streq(w->ops.v[i].handle, handle))
-			return true;
-	return false;
-}
-
-/* Without its open, the name of a handle would read as a path. */
-static bool lacks_handle(const struct workload *so_far, const struct op *op)
+bool shrink_lacks_handle(const struct workload *so_far, const struct op *op)
 {
 	for (size_t i = 0; op->def->args[i].kind != ARG_END; i++) {
 		bool handle = op->def->args[i].kind == ARG_HANDLE || op->args[i].is_handle;
 
-		if (handle && !made_before(so_far, op->args[i].text))
+		if (handle && !workload_handle(so_far, op->args[i].text))
 			return true;
 	}
 	return false;
@@ -187,7 +178,7 @@ static void shrink_select(const struct workload *w, const bool *keep, struct wor
 {
 	workload_clear(out);
 	for (size_t i = 0; i < w->ops.n; i++)
-		if (keep[i] && !lacks_handle(out, &w->ops.v[i]))
+		if (keep[i] && !shrink_lacks_handle(out, &w->ops.v[i]))
 			workload_add(out, &w->ops.v[i]);
 	if (w->named)
 		take_name(w, out);

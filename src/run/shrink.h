@@ -39,6 +39,12 @@ struct shrink_result {
 };
 
 /*
+ * Whether an operation uses a handle that is not opened in the workload so far: without its open,
+ * the name of a handle would read as a path.
+ */
+bool shrink_lacks_handle(const struct workload *so_far, const struct op *op);
+
+/*
  * Keeps the small case in `dir`, by itself. 0 if it was made, with result.ops_after possibly equal
  * to ops_before; 1 if the case does not show again at all, and nothing is kept; -ECANCELED if it
  * was stopped.

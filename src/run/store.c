@@ -217,7 +217,7 @@ static char *list_events(const uint64_t *v, size_t n)
 	struct strbuf text = STRBUF_INIT;
 
 	for (size_t i = 0; i < n; i++)
-		strbuf_addf(&text, "%s%llu", i ? " " : "", (unsigned long long)v[i]);
+		strbuf_addf(&text, "%s%llu", i ? " " : "", llu(v[i]));
 	return n ? strbuf_detach(&text) : NULL;
 }
 
@@ -251,9 +251,7 @@ static void print_case(const struct run_case *c, const struct run_opts *o, const
 
 void store_print_problems(const struct findings *findings, struct strbuf *out)
 {
-	for (size_t i = 0; i < findings->n; i++) {
-		const struct finding *f = &findings->v[i];
-
+	vec_each(f, findings) {
 		add_field(out, finding_kind_name(f->kind), '\t');
 		add_field(out, f->path, '\t');
 		add_field(out, f->words, '\t');
@@ -261,8 +259,8 @@ void store_print_problems(const struct findings *findings, struct strbuf *out)
 	}
 }
 
-static void write_found(struct case_writer *w, const struct findings *problems,
-			const struct workload *workload)
+void store_write_found(struct case_writer *w, const struct findings *problems,
+		       const struct workload *workload)
 {
 	auto_strbuf text = STRBUF_INIT;
 
@@ -279,7 +277,7 @@ static int write_case(const char *dir, const char *base, const struct strbuf *im
 	struct case_writer w = { .dir = dir, .err = err };
 	auto_strbuf text = STRBUF_INIT;
 
-	write_found(&w, c->findings, c->workload);
+	store_write_found(&w, c->findings, c->workload);
 	write_trees(&w, c);
 	case_write_any(&w, "diagnosis", c->diagnosis);
 	if (c->places)
@@ -298,8 +296,7 @@ static int write_case(const char *dir, const char *base, const struct strbuf *im
 
 char *store_name(const struct store_place *at)
 {
-	return xasprintf("%llu-%llu", (unsigned long long)at->workload,
-			 (unsigned long long)at->number);
+	return xasprintf("%llu-%llu", llu(at->workload), llu(at->number));
 }
 
 char *store_id(const char *state, const char *media)
@@ -419,7 +416,7 @@ int store_hang(const struct store_place *at, const struct store_hang *h,
 		rc = open_case(at, &dir, err);
 	struct case_writer w = { .dir = dir.path, .err = err, .rc = rc };
 	findings_add(&problems, FINDING_HANG, NULL, xstrdup(h->words), NULL);
-	write_found(&w, &problems, h->workload);
+	store_write_found(&w, &problems, h->workload);
 	case_write_any(&w, CASE_SAID, h->said);
 	print_hang(h, opts, &text);
 	rc = w.rc ? w.rc : store_finish(dir.path, &text, opts->ours, err);
@@ -438,7 +435,7 @@ char *store_cluster(enum finding_kind kind, const struct workload *w, size_t ope
 		uint64_t hash = hash64(out.buf, out.len);
 
 		strbuf_cut(&out, CLUSTER_MAX - 24);
-		strbuf_addf(&out, "... %016llx", (unsigned long long)hash);
+		strbuf_addf(&out, "... %016llx", llu(hash));
 	}
 	assert(out.len < CLUSTER_MAX); /* S3 */
 	return strbuf_detach(&out);

@@ -59,6 +59,11 @@ char *store_name(const struct store_place *at);
 /* Which disk a case is about, its state and its media, NULL if they are fine; to be freed. */
 char *store_id(const char *state, const char *media);
 char *store_id_of(const struct run_case *c);
+/* A line for each, as in the file "problems". */
+void store_print_problems(const struct findings *findings, struct strbuf *out);
+/* Writes that file, and "workload". */
+void store_write_found(struct case_writer *w, const struct findings *problems,
+		       const struct workload *workload);
 /* Keeps a case, on disk when it returns; `opts` are those of the run that found it. */
 int store_case(const struct store_place *at, const struct run_case *c, const struct run_opts *opts,
 	       struct err *err) must_check;
@@ -77,9 +82,6 @@ struct store_hang {
 
 int store_hang(const struct store_place *at, const struct store_hang *h,
 	       const struct run_opts *opts, struct err *err) must_check;
-
-/* A line for each, as in the file "problems". */
-void store_print_problems(const struct findings *findings, struct strbuf *out);
 
 /* A case read back. */
 struct stored_problem {
@@ -157,7 +159,8 @@ bool stored_case_has_start(const struct stored_case *c);
 /* That disk; the disk before the workload. */
 int stored_case_start(const struct stored_case *c, struct image *out, struct err *err) must_check;
 int stored_case_base(const struct stored_case *c, struct image *out, struct err *err) must_check;
-/* The part of a case about persistent memory. */
+/* Its target, borrowed from the case; and the part of it about persistent memory. */
+struct target_opts stored_case_target(const struct stored_case *c);
 struct pm_choice stored_case_pm(const struct stored_case *c);
 /* The id of its first crash, to be freed; `second` points at that of the second, or is NULL. */
 char *stored_case_state(const struct stored_case *c, const char **second);

@@ -271,6 +271,17 @@ int stored_case_base(const struct stored_case *c, struct image *out, struct err 
 		     : image_load_below(run, c->base + strlen(STORE_ABOVE), out, err);
 }
 
+struct target_opts stored_case_target(const struct stored_case *c)
+{
+	return (struct target_opts){ .spec = c->target,
+				     .fsck = c->fsck,
+				     .eadr = c->eadr,
+#define TARGET_OPTION(member, ...) .member = c->member,
+#define GUEST_OPTION		   TARGET_OPTION
+#include "target/options.def"
+				     .strange = !c->ours };
+}
+
 struct pm_choice stored_case_pm(const struct stored_case *c)
 {
 	return (struct pm_choice){ .model = c->model ? model_find(c->model) : NULL,

@@ -222,6 +222,6 @@ int supply_get(struct supply *s, uint64_t i, struct workload *out, struct err *e
 		return workload_parse(s->texts.v[at], strlen(s->texts.v[at]), "workload", out, err);
 	gen_seek(s->gen, at);
 	if (!gen_next(s->gen, &text, &len))
-		return err_set(err, -ERANGE, "there is no workload %llu", (unsigned long long)at);
+		return err_set(err, -ERANGE, "there is no workload %llu", llu(at));
 	return workload_parse(text, len, "generated", out, err);
 }

@@ -72,12 +72,6 @@ static int load_suppressions(struct test_run *r, struct err *err)
 
 /* ---- a new one ---- */
 
-static void ready_to_mark(struct test_run *r)
-{
-	if (trust_ready(&r->unmarked))
-		log_debug("%s", r->unmarked.msg);
-}
-
 /* Where RUN/run is, the run can go on, also if it was killed before it had done anything. */
 int test_run_begin(struct test_run *r, struct err *err)
 {
@@ -92,7 +86,7 @@ int test_run_begin(struct test_run *r, struct err *err)
 	r->plan.hash = strbuf_detach(&hash);
 	r->plan.workloads = supply_count(&r->source);
 	r->plan.ours = true;
-	ready_to_mark(r);
+	case_ready_to_mark(&r->unmarked);
 	rc = case_create(r->output, r->plan.target, store_made, &r->dir, err);
 	if (!rc)
 		rc = save_suppressions(r, err);
@@ -122,29 +116,14 @@ static int check_source(struct test_run *r, struct err *err)
 
 static int check_resumable(const struct test_run *r, struct err *err)
 {
-	struct target_opts target = { .spec = r->plan.target,
-				      .mkfs = r->plan.mkfs,
-				      .guest_kernel = r->plan.guest_kernel,
-				      .guest_files = r->plan.guest_files,
-				      .guest_memory = r->plan.guest_memory };
+	struct target_opts target = plan_target(&r->plan);
 
 	if (plan_from_stdin(&r->plan))
 		return err_set(
 			err, -EINVAL,
 			"%s took its workloads from standard input, which is gone: begin a new run",
 			r->dir);
-	auto_free char *kernel = target_kernel(&target);
-	if (streq(kernel, r->plan.kernel))
-		return 0;
-	/* The kernel may have to be fetched first. */
-	int rc = target_check(&target, err);
-	if (rc)
-		return rc;
-	auto_free char *now = target_kernel(&target);
-	if (streq(now, r->plan.kernel))
-		return 0;
-	return err_set(err, -EINVAL, "%s began on Linux %s, and this is %s: begin a new run",
-		       r->dir, r->plan.kernel, now);
+	return plan_same_kernel(&target, r->plan.kernel, r->dir, err);
 }
 
 int test_run_resume(struct test_run *r, struct err *err)
@@ -154,13 +133,7 @@ int test_run_resume(struct test_run *r, struct err *err)
 
 	plan_init(&r->plan);
 	r->dir = xstrdup(r->resume);
-	rc = case_hold(r->dir, err);
-	if (!rc && r->output)
-		rc = err_set(err, -EINVAL, "--resume goes on in %s: leave -o out", r->dir);
-	if (!rc)
-		rc = case_plan_load(&plan_kept, r->dir, &r->plan, err);
-	if (!rc)
-		rc = given_agree(&plan_record, &r->plan, &given, given.given, err);
+	rc = case_plan_resume(&plan_kept, r->dir, r->output, &given, &r->plan, err);
 	/* In this order: a guest's kernel is asked for its version, and so is run. */
 	if (!rc)
 		rc = plan_trust(&r->plan, r->dir, r->trust, err);
@@ -179,7 +152,7 @@ int test_run_resume(struct test_run *r, struct err *err)
 	if (!rc)
 		plan_look_at_files(&r->plan);
 	if (!rc && r->plan.ours)
-		ready_to_mark(r);
+		case_ready_to_mark(&r->unmarked);
 	plan_release(&given);
 	return rc;
 }
@@ -191,12 +164,7 @@ void test_run_abandon(const struct test_run *r)
 {
 	if (r->resume || r->progress.done)
 		return;
-	auto_fd dir = open(r->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	unlinkat(dir, CASE_RUN, 0);
-	for (const char *const *name = store_made; *name; name++)
-		unlinkat(dir, *name, 0);
-	unlinkat(dir, "findings", AT_REMOVEDIR); /* if it is empty */
-	if (rmdir(r->dir) == 0 && !r->output)
+	if (case_discard(r->dir, store_made) && !r->output)
 		rmdir("outage-runs"); /* unless others are there */
 }
 
@@ -204,9 +172,7 @@ uint64_t test_run_missed(const struct test_run *r, const struct earlier_case **f
 {
 	uint64_t n = 0;
 
-	for (size_t i = 0; i < r->earlier.n; i++) {
-		const struct earlier_case *e = &r->earlier.v[i];
-
+	vec_each(e, &r->earlier) {
 		if (e->again || !e->id || !progress_has(&r->progress, e->workload))
 			continue;
 		if (!n++)

@@ -116,9 +116,7 @@ static void drop_work(struct workers_parent *p, struct worker_slot *s)
 /* Adds to its record the cases that were kept before, and did not show again. */
 static void add_earlier(struct workers_parent *p, struct worker_slot *s)
 {
-	for (size_t i = 0; i < p->opts->earlier->n; i++) {
-		const struct earlier_case *e = &p->opts->earlier->v[i];
-
+	vec_each(e, p->opts->earlier) {
 		if (e->workload != s->work.number || e->again || !e->id)
 			continue;
 		progress_count(&s->work.clusters, &e->what);
@@ -134,7 +132,6 @@ static void write_down(struct workers_parent *p, struct worker_slot *s)
 
 	add_earlier(p, s);
 	progress_add_totals(&p->result->totals, &s->work.totals);
-	p->result->suppressed += s->work.suppressed;
 	if (progress_add(p->opts->progress, &s->work, &err)) {
 		failed(p, xstrdup(err.msg));
 		stop(p, 0);
@@ -146,7 +143,6 @@ static void take_done(struct workers_parent *p, struct worker_slot *s, const str
 {
 	s->work.number = m->number;
 	s->work.totals = m->totals;
-	s->work.suppressed = m->suppressed;
 	if (!m->failed) {
 		write_down(p, s);
 		return;
@@ -160,16 +156,13 @@ static void take_done(struct workers_parent *p, struct worker_slot *s, const str
 static void take_finding(struct workers_parent *p, struct worker_slot *s,
 			 const struct worker_finding *f)
 {
-	struct progress_cluster c = { .kinds = f->kinds, .count = 1, .kept = f->kept };
 	struct store_place at = { .run = p->opts->dir,
 				  .workload = f->workload,
 				  .number = f->number };
 	auto_free char *name = store_name(&at);
-	auto_free char *dir = f->kept ? xasprintf("%s/findings/%s", p->opts->dir, name) : NULL;
+	auto_free char *dir = f->what.kept ? xasprintf("%s/findings/%s", p->opts->dir, name) : NULL;
 
-	snprintf(c.name, sizeof(c.name), "%s", f->cluster);
-	snprintf(c.words, sizeof(c.words), "%s", f->words);
-	progress_count(&s->work.clusters, &c);
+	progress_count(&s->work.clusters, &f->what);
 	s->cases++;
 	s->next_case = max(s->next_case, f->number + 1);
 	earlier_again(p->opts->earlier, f->workload, f->number);
@@ -254,30 +247,26 @@ static void take_hang(struct workers_parent *p, const struct pool_end *e,
 		      const struct store_hang *h)
 {
 	struct worker_slot *s = &p->slot[e->worker];
-	struct worker_finding f = { .workload = e->unit,
-				    .kind = FINDING_HANG,
-				    .kinds = 1U << FINDING_HANG };
-	struct store_place at = { .run = p->opts->dir, .workload = f.workload };
 	auto_free char *cluster = store_cluster(FINDING_HANG, h->workload, RUN_NO_OPERATION);
+	struct worker_finding f =
+		workers_finding(e->unit, FINDING_HANG, 1U << FINDING_HANG, cluster, h->words);
+	struct store_place at = { .run = p->opts->dir, .workload = f.workload };
 	struct err err = ERR_INIT;
 	bool same;
 
 	s->work.number = f.workload;
 	s->work.totals = (struct run_totals){ .workloads = 1, .findings = s->cases };
-	s->work.suppressed = 0;
 	if (suppress_names(p->opts->suppress, p->opts->run.target.spec, cluster)) {
-		s->work.suppressed = 1;
+		s->work.totals.suppressed = 1;
 		return;
 	}
 	s->work.totals.findings++;
-	snprintf(f.cluster, sizeof(f.cluster), "%s", cluster);
-	snprintf(f.words, sizeof(f.words), "%s", h->words);
 	f.number =
 		earlier_number(p->opts->earlier, f.workload, cluster, "live", &s->next_case, &same);
 	at.number = f.number;
-	f.kept = same || workers_take_place(p->shared, cluster, p->opts->keep);
-	if (f.kept && store_hang(&at, h, &p->opts->run, &err)) {
-		f.kept = false;
+	f.what.kept = same || workers_take_place(p->shared, cluster, p->opts->keep);
+	if (f.what.kept && store_hang(&at, h, &p->opts->run, &err)) {
+		f.what.kept = 0;
 		failed(p, xstrdup(err.msg));
 	}
 	take_finding(p, s, &f);
@@ -343,21 +332,22 @@ static void take_unclaimed(void *ctx, const struct kmsg_block *b)
 {
 	struct workers_parent *p = ctx;
 	struct err err = ERR_INIT;
-	struct worker_finding f = { .kind = FINDING_KERNEL_LOG, .kinds = 1U << FINDING_KERNEL_LOG };
 	auto_free char *path = xasprintf("%s/kernel-log", p->opts->dir);
+	auto_free char *cluster = xasprintf("%s: of no workload in particular",
+					    finding_kind_name(FINDING_KERNEL_LOG));
+	auto_free char *words =
+		xasprintf("the kernel says: %.*s", (int)strcspn(b->text, "\n"), b->text);
+	struct worker_finding f =
+		workers_finding(0, FINDING_KERNEL_LOG, 1U << FINDING_KERNEL_LOG, cluster, words);
 
-	snprintf(f.cluster, sizeof(f.cluster), "%s: of no workload in particular",
-		 finding_kind_name(f.kind));
-	if (suppress_names(p->opts->suppress, p->opts->run.target.spec, f.cluster)) {
-		p->result->suppressed++;
+	if (suppress_names(p->opts->suppress, p->opts->run.target.spec, cluster)) {
+		p->result->totals.suppressed++;
 		return;
 	}
 	int rc = kmsg_block_append(b, p->opts->dir, "kernel-log", &err);
 	if (rc)
 		failed(p, xstrdup(err.msg));
-	f.kept = !rc;
-	snprintf(f.words, sizeof(f.words), "the kernel says: %.*s", (int)strcspn(b->text, "\n"),
-		 b->text);
+	f.what.kept = !rc;
 	p->result->totals.findings++;
 	p->opts->found(p->opts->ctx, &f, rc ? NULL : path);
 }
@@ -414,8 +404,7 @@ static void count_left(struct workers_parent *p)
 		p->result->stopped = false;
 	if (p->result->stopped || p->stopping || done + p->lost >= total)
 		return;
-	failed(p, xasprintf("%llu workloads were not run: %s",
-			    (unsigned long long)(total - done - p->lost),
+	failed(p, xasprintf("%llu workloads were not run: %s", llu(total - done - p->lost),
 			    *p->fatal ? p->fatal : "the workers died"));
 	p->fatal_told = true;
 }
@@ -423,9 +412,7 @@ static void count_left(struct workers_parent *p)
 /* Counts the kept cases of workloads still not done: a run that goes on tries them again. */
 static void count_earlier(struct workers_parent *p)
 {
-	for (size_t i = 0; i < p->opts->earlier->n; i++) {
-		const struct earlier_case *e = &p->opts->earlier->v[i];
-
+	vec_each(e, p->opts->earlier) {
 		if (e->again || !e->id || progress_has(p->opts->progress, e->workload))
 			continue;
 		p->result->totals.findings++;
@@ -436,15 +423,13 @@ static void count_earlier(struct workers_parent *p)
 
 static void count_kept(struct workers_parent *p)
 {
-	for (size_t i = 0; i < p->opts->progress->clusters.n; i++) {
-		const struct progress_cluster *c = &p->opts->progress->clusters.v[i];
+	vec_each(c, &p->opts->progress->clusters) {
 		struct workers_kept *k = workers_find_kept(p->shared, c->name);
 
 		if (k)
 			atomic_store(&k->count, c->kept);
 	}
-	for (size_t i = 0; i < p->opts->earlier->n; i++) {
-		const struct earlier_case *e = &p->opts->earlier->v[i];
+	vec_each(e, p->opts->earlier) {
 		struct workers_kept *k = e->id ? workers_find_kept(p->shared, e->what.name) : NULL;
 
 		if (k)
@@ -479,8 +464,7 @@ int workers_run(const struct workers_opts *opts, struct workers_result *out, str
 	auto_fd dir = below_open_dir(opts->dir, NULL, err);
 
 	assert(opts->jobs >= 1 && opts->jobs <= WORKERS_MAX);
-	*out = (struct workers_result){ .totals = opts->progress->totals,
-					.suppressed = opts->progress->suppressed };
+	*out = (struct workers_result){ .totals = opts->progress->totals };
 	if (dir < 0)
 		return dir;
 	snprintf(p.dir, sizeof(p.dir), "/proc/self/fd/%d", dir);

@@ -23,10 +23,7 @@ struct worker_finding {
 	uint64_t workload; /* its number */
 	uint64_t number;   /* of the case in its workload */
 	enum finding_kind kind;
-	uint32_t kinds; /* of all its problems: bits */
-	bool kept;
-	char cluster[CLUSTER_MAX];
-	char words[WORDS_MAX];
+	struct progress_cluster what; /* of this case alone */
 };
 
 struct workers_opts {
@@ -54,9 +51,7 @@ struct workers_opts {
 
 struct workers_result {
 	struct run_totals totals; /* of the whole run, what was done before included */
-	uint64_t suppressed;	  /* likewise */
-	uint64_t
-		earlier; /* findings of workloads that are still not done, and were not found now */
+	uint64_t earlier; /* findings of workloads that are still not done, and were not found */
 	uint64_t errors;
 	bool stopped;	/* by the time limit or a signal */
 	bool signalled; /* by a signal */

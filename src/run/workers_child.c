@@ -36,6 +36,18 @@ bool workers_take_place(struct workers_shared *s, const char *cluster, uint64_t 
 	return false;
 }
 
+struct worker_finding workers_finding(uint64_t workload, enum finding_kind kind, uint32_t kinds,
+				      const char *cluster, const char *words)
+{
+	struct worker_finding f = { .workload = workload,
+				    .kind = kind,
+				    .what = { .kinds = kinds, .count = 1 } };
+
+	snprintf(f.what.name, sizeof(f.what.name), "%s", cluster);
+	snprintf(f.what.words, sizeof(f.what.words), "%s", words);
+	return f;
+}
+
 /* ---- in the worker ---- */
 
 static void tell_words(struct worker *w, enum message_kind kind, const char *words)
@@ -65,10 +77,10 @@ static bool is_cut(void *ctx)
 static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 {
 	struct worker *w = ctx;
-	struct worker_finding found = { 0 }, *f = &found;
 	const struct finding *first = &c->findings->v[0];
 	auto_free char *cluster = store_cluster(first->kind, c->workload, c->operation);
 	auto_free char *id = store_id_of(c);
+	uint32_t kinds = 0;
 	bool same;
 
 	if (store_suppressed(w->opts->suppress, w->opts->run.target.spec, c->findings, c->workload,
@@ -76,20 +88,17 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 		w->suppressed++;
 		return 0;
 	}
-	f->workload = w->at;
-	f->number = earlier_number(w->opts->earlier, w->at, cluster, id, &w->next_case, &same);
-	f->kind = first->kind;
-	for (size_t i = 0; i < c->findings->n; i++)
-		f->kinds |= 1U << c->findings->v[i].kind;
-	snprintf(f->cluster, sizeof(f->cluster), "%s", cluster);
-	snprintf(f->words, sizeof(f->words), "%s", first->words);
-	f->kept = same || workers_take_place(w->shared, cluster, w->opts->keep);
-	if (f->kept) {
+	vec_each(x, c->findings)
+		kinds |= 1U << x->kind;
+	struct worker_finding f = workers_finding(w->at, first->kind, kinds, cluster, first->words);
+	f.number = earlier_number(w->opts->earlier, w->at, cluster, id, &w->next_case, &same);
+	f.what.kept = same || workers_take_place(w->shared, cluster, w->opts->keep);
+	if (f.what.kept) {
 		struct store_place at = { .run = w->dir,
 					  .base = w->base,
 					  .base_kept = &w->base_kept,
 					  .workload = w->at,
-					  .number = f->number };
+					  .number = f.number };
 		int rc = store_case(&at, c, &w->opts->run, err);
 
 		if (rc == -ENOSPC)
@@ -98,7 +107,7 @@ static int on_finding(void *ctx, const struct run_case *c, struct err *err)
 		if (rc)
 			return rc;
 	}
-	pool_tell(w->pool, MSG_FINDING, f, sizeof(*f));
+	pool_tell(w->pool, MSG_FINDING, &f, sizeof(f));
 	return 0;
 }
 
@@ -122,7 +131,7 @@ static int do_workload(struct worker *w, struct run *run, struct workload *scrat
 		tell_words(w, MSG_ERROR, err.msg);
 	}
 	m.failed = rc != 0;
-	m.suppressed = w->suppressed;
+	m.totals.suppressed = rc ? 0 : w->suppressed;
 	m.totals.findings -= min(m.totals.findings, w->suppressed);
 	pool_tell(w->pool, MSG_DONE, &m, sizeof(m));
 	return rc;

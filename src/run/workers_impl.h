@@ -22,7 +22,7 @@ enum message_kind { MSG_DONE, MSG_FINDING, MSG_ERROR, MSG_FATAL };
 
 struct worker_done {
 	bool failed; /* the workload could not be done */
-	uint64_t number, suppressed;
+	uint64_t number;
 	struct run_totals totals;
 };
 
@@ -39,6 +39,9 @@ struct workers_shared {
 	struct workers_kept kept[KEPT_SLOTS];
 };
 
+/* The case of a workload, kept or not, with problems of these kinds: bits. */
+struct worker_finding workers_finding(uint64_t workload, enum finding_kind kind, uint32_t kinds,
+				      const char *cluster, const char *words);
 /* The count of a cluster; NULL if there is no room for another one. */
 struct workers_kept *workers_find_kept(struct workers_shared *s, const char *cluster);
 /* Takes a place among those of the cluster that are kept; false if there is none left. */

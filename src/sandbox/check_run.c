@@ -24,6 +24,44 @@ void check_describe(const struct check_result *r, struct strbuf *out)
 		strbuf_adds(out, ", and left processes behind");
 }
 
+void check_result_add(const struct check_result *r, struct strbuf *out)
+{
+	struct check_result head;
+
+	memset(&head, 0, sizeof(head)); /* with what is between its members: it may be kept */
+	head.end = r->end;
+	head.exit_code = r->exit_code;
+	head.signal = r->signal;
+	head.left_processes = r->left_processes;
+	head.filled = r->filled;
+	head.output_cut = r->output_cut;
+	head.errors = r->errors;
+	head.took_ns = r->took_ns;
+	strbuf_add(out, &head, sizeof(head));
+	strbuf_add(out, strbuf_str(&r->output), r->output.len);
+}
+
+bool check_result_read(const char *data, size_t len, struct check_result *out)
+{
+	struct check_result head;
+
+	if (len < sizeof(head))
+		return false;
+	memcpy(&head, data, sizeof(head));
+	if (head.errors > len - sizeof(head))
+		return false;
+	check_result_release(out);
+	*out = head;
+	out->output = (struct strbuf)STRBUF_INIT;
+	strbuf_add(&out->output, data + sizeof(head), len - sizeof(head));
+	return true;
+}
+
+bool check_result_is_final(const struct check_result *r)
+{
+	return (r->end == CHECK_PASSED || r->end == CHECK_FAILED) && !r->filled;
+}
+
 int check_run(const struct sandbox_opts *opts, uint64_t point, const char *acked, size_t acked_len,
 	      struct check_result *r, struct err *err)
 {

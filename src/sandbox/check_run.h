@@ -21,4 +21,13 @@ int check_run(const struct sandbox_opts *opts, uint64_t point, const char *acked
 /* Adds "passed", "exited with status 1", "did not end within 10 s", ... and other facts. */
 void check_describe(const struct check_result *r, struct strbuf *out);
 
+/*
+ * Adds a result as bytes, for another process of ours or for answers that are kept; and reads it
+ * back: false if there is no whole one. `out` may hold an earlier result.
+ */
+void check_result_add(const struct check_result *r, struct strbuf *out);
+bool check_result_read(const char *data, size_t len, struct check_result *out);
+/* False for results that a busy or small machine may have caused: these are not reused. */
+bool check_result_is_final(const struct check_result *r);
+
 #endif

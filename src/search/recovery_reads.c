@@ -12,8 +12,7 @@ void reads_release(struct reads *r)
 void reads_learn(struct reads_of *of, const struct trace *record, uint64_t unit, bool stores)
 {
 	assert(unit > 0);
-	for (size_t i = 0; i < record->events.n; i++) {
-		const struct event *ev = &record->events.v[i];
+	vec_each(ev, &record->events) {
 		bool read = ev->kind == EV_READ || ev->kind == EV_LOAD;
 
 		if (!ev->len || !(read || (stores && ev->kind == EV_STORE)))
@@ -68,8 +67,7 @@ bool reads_vary(void *ctx, uint64_t point, struct hash128 all, const struct mode
 	const struct reads *r = ctx;
 	bool known = false;
 
-	for (size_t i = 0; i < r->n; i++) {
-		const struct reads_of *of = &r->v[i];
+	vec_each(of, r) {
 		bool same = hash_eq(of->image, all);
 
 		if (!same && of->point != point)

@@ -207,9 +207,9 @@ static void add(struct progress *p, uint64_t number, uint64_t findings)
 					.crash_states = 3,
 					.unique_states = 2,
 					.findings = findings,
+					.suppressed = number == 4,
 					.left_out = 0.5,
 					.budget_hit = number == 3 };
-	r.suppressed = number == 4;
 	if (findings)
 		vec_push(&r.clusters, c);
 	if (progress_add(p, &r, &err))
@@ -235,7 +235,7 @@ static void test_progress(void)
 	is_i(progress_load(dir, TOTAL, &q, &err), 0, "it is read while it is written");
 	ok(q.done == 10 && q.totals.workloads == 10 && q.totals.crash_states == 30 &&
 		   q.totals.unique_states == 20 && q.totals.findings == p.totals.findings &&
-		   q.suppressed == 1 && q.totals.budget_hit && q.totals.left_out == 5,
+		   q.totals.suppressed == 1 && q.totals.budget_hit && q.totals.left_out == 5,
 	   "the totals are those of all");
 	ok(q.clusters.n == 2 && q.clusters.v[0].count + q.clusters.v[1].count == q.totals.findings,
 	   "and so are the clusters");

@@ -32,7 +32,7 @@ static void on_found(void *ctx, const struct worker_finding *f, const char *dir)
 	unsigned *hangs = ctx;
 
 	(void)dir;
-	printf("# found %s\n", f->words);
+	printf("# found %s\n", f->what.words);
 	*hangs += f->kind == FINDING_HANG;
 }
 
