@@ -119,10 +119,7 @@ void args_release(struct args *a)
 
 bool args_given(const struct args *a, const char *name)
 {
-	for (size_t i = 0; i < a->given.n; i++)
-		if (a->given.v[i]->name && streq(a->given.v[i]->name, name))
-			return true;
-	return false;
+	return any_of(i, a->given.n, a->given.v[i]->name && streq(a->given.v[i]->name, name));
 }
 
 int opt_existing_path(const char *arg, char **out, struct err *err)

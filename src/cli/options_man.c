@@ -48,10 +48,7 @@ static struct man_note *notes_find(struct notes *n, const char *name)
 {
 	auto_free char *padded = xasprintf(" %s ", name);
 
-	for (size_t i = 0; i < n->n; i++)
-		if (strstr(n->v[i].names, padded))
-			return &n->v[i];
-	return NULL;
+	return vec_find(i, n, strstr(n->v[i].names, padded));
 }
 
 /* ---- one entry ---- */

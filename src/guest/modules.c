@@ -26,10 +26,7 @@ void module_list_release(struct module_list *list)
 
 static bool has_path(const struct module_list *list, const char *path, size_t len)
 {
-	for (size_t i = 0; i < list->n; i++)
-		if (strlen(list->v[i]) == len && memcmp(list->v[i], path, len) == 0)
-			return true;
-	return false;
+	return any_of(i, list->n, strlen(list->v[i]) == len && memcmp(list->v[i], path, len) == 0);
 }
 
 static void add_path(struct module_list *list, const char *path, size_t len)

@@ -246,10 +246,7 @@ static void apply(struct fault *f, const struct inject_op *op, struct inject_act
 
 static struct write_run *run_of(struct fault_slot *slot, const char *path)
 {
-	for (size_t i = 0; i < slot->runs.n; i++)
-		if (streq(slot->runs.v[i].path, path))
-			return &slot->runs.v[i];
-	return NULL;
+	return vec_find(i, &slot->runs, streq(slot->runs.v[i].path, path));
 }
 
 /* Ends a run at a sync of its file. If the fault waited for this run, it is done. */
@@ -270,10 +267,7 @@ static void end_run(struct inject *s, struct fault_slot *slot, const char *path)
 
 static bool persists(const struct fault *f, uint64_t n)
 {
-	for (size_t i = 0; i < f->persist.n; i++)
-		if (f->persist.v[i] == n)
-			return true;
-	return false;
+	return any_of(i, f->persist.n, f->persist.v[i] == n);
 }
 
 static void count_in_run(struct inject *s, struct fault_slot *slot, const struct inject_op *op,

@@ -180,11 +180,9 @@ static void put_bytes(const struct view *v, struct strbuf *out)
 /* Returns the problem that begins with `how`: the disk could be mounted, but read-only, or once. */
 static const struct stored_problem *unmountable(const struct view *v, const char *how)
 {
-	vec_each(p, &v->c.problems) {
-		if (p->kind == FINDING_UNMOUNTABLE && !strncmp(p->words, how, strlen(how)))
-			return p;
-	}
-	return NULL;
+	return vec_find(i, &v->c.problems,
+			v->c.problems.v[i].kind == FINDING_UNMOUNTABLE &&
+				!strncmp(v->c.problems.v[i].words, how, strlen(how)));
 }
 
 /* Returns the problem of a disk that could not be mounted at all. */

@@ -27,10 +27,7 @@ static const struct script_fs file_systems[] = {
 
 static const struct script_fs *fs_of(const char *type)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(file_systems); i++)
-		if (streq(file_systems[i].type, type))
-			return &file_systems[i];
-	return NULL;
+	return array_find(i, file_systems, streq(file_systems[i].type, type));
 }
 
 static bool script_is_fuse(const struct view *v)

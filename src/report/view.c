@@ -157,9 +157,8 @@ enum request_fate view_state_fate(const struct crash_state *s, uint64_t event)
 		return REQUEST_LATER;
 	if (has_event(s->lost.v, s->lost.n, event))
 		return REQUEST_LOST;
-	for (size_t i = 0; i < s->torn.n; i++)
-		if (s->torn.v[i].event == event)
-			return REQUEST_TORN;
+	if (any_of(i, s->torn.n, s->torn.v[i].event == event))
+		return REQUEST_TORN;
 	return has_event(s->survived.v, s->survived.n, event) ? REQUEST_SURVIVED : REQUEST_DURABLE;
 }
 
