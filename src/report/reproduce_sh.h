@@ -31,7 +31,5 @@ void script_names_release(struct script_names *names);
  * not, and with 2 if that is unknown.
  */
 void script_condition(const struct view *v, const struct stored_problem *p, struct strbuf *out);
-/* A function that some of these commands use. */
-extern const char script_whole_tree[];
 
 #endif

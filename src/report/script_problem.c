@@ -103,20 +103,6 @@ static void put_tree(const struct view *v, enum finding_kind kind, struct strbuf
 	strbuf_adds(out, "END_OF_LISTING");
 }
 
-const char script_whole_tree[] =
-	"# Reads what was found and, behind a line of dashes, what it would be if the operation "
-	"had\n"
-	"# been done wholly. What was expected is what was before it, or what it had promised.\n"
-	"tree_is_as_found() {\n"
-	"\tsed 's/^[*] /  /' >\"$work/found\"\n"
-	"\tsed '1,/^----$/d' \"$work/found\" >\"$work/after\"\n"
-	"\tsed '/^----$/,$d' \"$work/found\" | cmp -s - \"$work/listing\" && return 0\n"
-	"\texpected | sed 's/^[*] /  /' | cmp -s - \"$work/listing\" && return 1\n"
-	"\tgrep -q '^----$' \"$work/found\" && cmp -s \"$work/after\" \"$work/listing\" && return "
-	"1\n"
-	"\treturn 2\n"
-	"}\n\n";
-
 /* ---- times ---- */
 
 /* Returns the end of the last ": WHAT is " of the words, as a path may have it, too; or NULL. */
