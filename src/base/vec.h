@@ -96,6 +96,17 @@ int by_u64(const void *a, const void *b); /* for a vector of uint64_t */
 #define vec_each(p, vec) for (__typeof__(*(vec)->v) *p = (vec)->v; p < (vec)->v + (vec)->n; p++)
 
 /*
+ * Releases a vector whose elements hold something: the calls, separated by commas, are done for
+ * each element `p`, and then the vector is empty: vec_release_each(p, &people, free(p->name));
+ */
+#define vec_release_each(p, vec, ...)                                                              \
+	do {                                                                                       \
+		vec_each(p, vec)                                                                   \
+			__VA_ARGS__;                                                               \
+		vec_release(vec);                                                                  \
+	} while (0)
+
+/*
  * any_of() is true if `holds` is for any index `i` below `n`, all_of() if it is for each one.
  * vec_find() gives the first element of a vector for which it is, or NULL, vec_find_last() gives
  * the last one, and array_find() the first one of an array:

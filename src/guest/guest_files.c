@@ -151,9 +151,7 @@ static void release_one(struct guest_file *f)
 
 void guest_files_release(struct guest_files *f)
 {
-	for (size_t i = 0; i < f->n; i++)
-		release_one(&f->v[i]);
-	vec_release(f);
+	vec_release_each(p, f, release_one(p));
 }
 
 static int read_one(const char *line, size_t len, uint64_t room, struct guest_file *f,

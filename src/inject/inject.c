@@ -48,21 +48,14 @@ struct inject *inject_new(void)
 
 static void clear_runs(struct fault_slot *slot)
 {
-	for (size_t i = 0; i < slot->runs.n; i++)
-		free(slot->runs.v[i].path);
-	vec_release(&slot->runs);
+	vec_release_each(p, &slot->runs, free(p->path));
 }
 
 void inject_free(struct inject *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->slots.n; i++) {
-		clear_runs(s->slots.v[i]);
-		fault_free(s->slots.v[i]->f);
-		free(s->slots.v[i]);
-	}
-	vec_release(&s->slots);
+	vec_release_each(p, &s->slots, clear_runs(*p), fault_free((*p)->f), free(*p));
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -33,9 +33,7 @@ int app_view_load(struct app_view *v, const char *dir, struct err *err)
 
 void app_view_release(struct app_view *v)
 {
-	for (size_t i = 0; i < v->cases.n; i++)
-		case_finding_release(&app_kind, &v->cases.v[i]);
-	vec_release(&v->cases);
+	vec_release_each(p, &v->cases, case_finding_release(&app_kind, p));
 	vec_release(&v->at);
 	record_release(app_kind.summary, &v->summary);
 }

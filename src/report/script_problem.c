@@ -5,14 +5,7 @@
 
 /* ---- a path ---- */
 
-void script_names_release(struct script_names *names)
-{
-	for (size_t i = 0; i < names->n; i++)
-		free(names->v[i]);
-	vec_release(names);
-}
-
-void script_names(const struct stored_problem *p, struct script_names *out)
+void script_names(const struct stored_problem *p, struct words *out)
 {
 	bool lost = p->kind == FINDING_LOST, both = p->kind == FINDING_BOTH;
 	const char *at = lost ? FINDING_LOST_AT : FINDING_BOTH_AT;
@@ -189,7 +182,7 @@ void script_condition(const struct view *v, const struct stored_problem *p, stru
 			strbuf_adds(out, "(exit 2)");
 		return;
 	}
-	auto_script_names names = { 0 };
+	auto_words names = { 0 };
 
 	script_names(p, &names);
 	for (size_t i = 0; i < names.n; i++)

@@ -59,7 +59,7 @@ static size_t promised_from(const struct stored_problem *p)
 /* Puts the paths of a problem: one file with several names must be looked at under all of them. */
 static void put_paths(const struct stored_problem *p, struct strbuf *out)
 {
-	auto_script_names names = { 0 };
+	auto_words names = { 0 };
 
 	script_names(p, &names);
 	for (size_t i = 0; i < names.n; i++)

@@ -351,9 +351,5 @@ void leftovers_clear(struct leftovers *l)
 
 void leftovers_release(struct leftovers *l)
 {
-	for (size_t i = 0; i < l->n; i++) {
-		free(l->v[i].what);
-		free(l->v[i].problem);
-	}
-	vec_release(l);
+	vec_release_each(p, l, free(p->what), free(p->problem));
 }
