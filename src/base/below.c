@@ -730,11 +730,7 @@ int below_remove_at(int dir, const char *name, const char *shown, struct err *er
 	vec_push(&r.way, top);
 	while (remove_next(&r))
 		;
-	for (size_t i = 0; i < r.way.n; i++) {
-		words_release(&r.way.v[i].left);
-		free(r.way.v[i].name);
-	}
-	vec_release(&r.way);
+	vec_release_each(p, &r.way, words_release(&p->left), free(p->name));
 	util_close(r.fd);
 	return r.rc;
 }

@@ -170,29 +170,6 @@ void json_null(struct json *j)
 	strbuf_adds(j->out, "null");
 }
 
-void json_kv_string(struct json *j, const char *key, const char *s)
-{
-	json_kvs(j, KV(key, s));
-}
-
-void json_kv_uint(struct json *j, const char *key, uint64_t v)
-{
-	json_key(j, key);
-	json_uint(j, v);
-}
-
-void json_kv_double(struct json *j, const char *key, double v)
-{
-	json_key(j, key);
-	json_double(j, v);
-}
-
-void json_kv_bool(struct json *j, const char *key, bool v)
-{
-	json_key(j, key);
-	json_bool(j, v);
-}
-
 void json_kv_object(struct json *j, const char *key)
 {
 	json_key(j, key);
@@ -208,6 +185,8 @@ void json_kv_array(struct json *j, const char *key)
 void json_add_members(struct json *j, const struct json_member *m, size_t n)
 {
 	for (const struct json_member *end = m + n; m < end; m++) {
+		if (m->left_out)
+			continue;
 		json_key(j, m->key);
 		if (m->type == JSON_UINT)
 			json_uint(j, m->uint);

@@ -37,15 +37,13 @@ void json_double(struct json *j, double v); /* writes null if not finite */
 void json_bool(struct json *j, bool v);
 void json_null(struct json *j);
 
-/* Writes a key and its value. NULL is written as null. */
-void json_kv_string(struct json *j, const char *key, const char *s);
-void json_kv_uint(struct json *j, const char *key, uint64_t v);
-void json_kv_double(struct json *j, const char *key, double v);
-void json_kv_bool(struct json *j, const char *key, bool v);
 void json_kv_object(struct json *j, const char *key); /* the key, and { */
 void json_kv_array(struct json *j, const char *key);
 
-/* Several members, each by the type of its value: json_kvs(j, KV("name", name), KV("n", n)). */
+/*
+ * Members, each by the type of its value: json_kvs(j, KV("name", name), KV_SOME("line", line)).
+ * NULL is written as null; a member of KV_SOME is left out if it is NULL or 0.
+ */
 #define json_kvs(j, ...)                                                                           \
 	json_add_members(j, (const struct json_member[]){ __VA_ARGS__ },                           \
 			 ARRAY_SIZE(((const struct json_member[]){ __VA_ARGS__ })))
@@ -59,6 +57,7 @@ void json_kv_array(struct json *j, const char *key);
 struct json_member {
 	const char *key;
 	enum { JSON_STRING, JSON_STRBUF, JSON_UINT, JSON_DOUBLE, JSON_BOOL } type;
+	bool left_out;
 	union {
 		const char *string;
 		const struct strbuf *strbuf;
@@ -82,7 +81,7 @@ void json_add_members(struct json *j, const struct json_member *m, size_t n);
 #define KV_OF(name_, type_, TYPE_, member_)                                                        \
 	static inline struct json_member name_(const char *key, type_ value)                       \
 	{                                                                                          \
-		return (struct json_member){ key, TYPE_, { .member_ = value } };                   \
+		return (struct json_member){ .key = key, .type = TYPE_, .member_ = value };        \
 	}
 KV_OF(kv_string, const char *, JSON_STRING, string)
 KV_OF(kv_strbuf, const struct strbuf *, JSON_STRBUF, strbuf)
@@ -90,5 +89,11 @@ KV_OF(kv_uint, uint64_t, JSON_UINT, uint)
 KV_OF(kv_double, double, JSON_DOUBLE, real)
 KV_OF(kv_bool, bool, JSON_BOOL, truth)
 #undef KV_OF
+#define KV_SOME(key, value) kv_some(KV(key, value))
+static inline struct json_member kv_some(struct json_member m)
+{
+	m.left_out = m.type == JSON_UINT ? !m.uint : !m.string;
+	return m;
+}
 
 #endif

@@ -96,8 +96,20 @@ int by_u64(const void *a, const void *b); /* for a vector of uint64_t */
 #define vec_each(p, vec) for (__typeof__(*(vec)->v) *p = (vec)->v; p < (vec)->v + (vec)->n; p++)
 
 /*
- * any_of() is true if `holds` is for any index `i` below `n`; vec_find() gives the first element of
- * a vector for which it is, or NULL:
+ * Releases a vector whose elements hold something: the calls, separated by commas, are done for
+ * each element `p`, and then the vector is empty: vec_release_each(p, &people, free(p->name));
+ */
+#define vec_release_each(p, vec, ...)                                                              \
+	do {                                                                                       \
+		vec_each(p, vec)                                                                   \
+			__VA_ARGS__;                                                               \
+		vec_release(vec);                                                                  \
+	} while (0)
+
+/*
+ * any_of() is true if `holds` is for any index `i` below `n`, all_of() if it is for each one.
+ * vec_find() gives the first element of a vector for which it is, or NULL, vec_find_last() gives
+ * the last one, and array_find() the first one of an array:
  *
  *	if (any_of(i, ages.n, ages.v[i] >= 18)) ...
  *	int *adult = vec_find(i, &ages, ages.v[i] >= 18);
@@ -109,13 +121,26 @@ int by_u64(const void *a, const void *b); /* for a vector of uint64_t */
 			any_ = (holds);                                                            \
 		any_;                                                                              \
 	})
-#define vec_find(i, vec, holds)                                                                    \
+#define all_of(i, n, holds)	    (!any_of(i, n, !(holds)))
+#define vec_find(i, vec, holds)	    find_in_(i, (vec)->v, (vec)->n, holds)
+#define array_find(i, array, holds) find_in_(i, array, ARRAY_SIZE(array), holds)
+#define find_in_(i, array, n, holds)                                                               \
 	({                                                                                         \
-		size_t at_ = (vec)->n;                                                             \
+		size_t all_ = (n), at_ = all_;                                                     \
 		for (size_t i = 0; i < at_; i++)                                                   \
 			if (holds)                                                                 \
 				at_ = i;                                                           \
-		at_ < (vec)->n ? &(vec)->v[at_] : NULL;                                            \
+		at_ < all_ ? &(array)[at_] : NULL;                                                 \
+	})
+#define vec_find_last(i, vec, holds)                                                               \
+	({                                                                                         \
+		size_t left_ = (vec)->n;                                                           \
+		bool found_ = false;                                                               \
+		while (!found_ && left_) {                                                         \
+			size_t i = --left_;                                                        \
+			found_ = (holds);                                                          \
+		}                                                                                  \
+		found_ ? &(vec)->v[left_] : NULL;                                                  \
 	})
 
 /*

@@ -9,9 +9,7 @@
 
 void words_release(struct words *w)
 {
-	for (size_t i = 0; i < w->n; i++)
-		free(w->v[i]);
-	vec_release(w);
+	vec_release_each(p, w, free(*p));
 }
 
 static bool is_blank(char c)

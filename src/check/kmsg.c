@@ -51,9 +51,7 @@ void kmsg_close(struct kmsg *k)
 {
 	util_close(steal_fd(&k->fd));
 	strbuf_release(&k->lines);
-	for (size_t i = 0; i < k->unclaimed.n; i++)
-		kmsg_block_release(&k->unclaimed.v[i]);
-	vec_release(&k->unclaimed);
+	vec_release_each(p, &k->unclaimed, kmsg_block_release(p));
 }
 
 /* ---- one line ---- */

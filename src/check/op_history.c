@@ -13,12 +13,8 @@ void op_history_init(struct op_history *h)
 
 static void forget(struct op_history *h)
 {
-	for (size_t i = 0; i < h->states.n; i++)
-		reffs_state_unref(h->states.v[i]);
-	for (size_t i = 0; i < h->paths.n; i++)
-		vec_release(&h->paths.v[i]);
-	vec_clear(&h->states);
-	vec_clear(&h->paths);
+	vec_release_each(p, &h->states, reffs_state_unref(*p));
+	vec_release_each(p, &h->paths, vec_release(p));
 	vec_clear(&h->results);
 	arena_clear(&h->arena);
 	reffs_free(h->ref);
@@ -28,8 +24,6 @@ static void forget(struct op_history *h)
 void op_history_release(struct op_history *h)
 {
 	forget(h);
-	vec_release(&h->states);
-	vec_release(&h->paths);
 	vec_release(&h->results);
 	arena_release(&h->arena);
 }

@@ -259,34 +259,30 @@ static bool reachable(const struct promises *p, const struct promise *x, const c
 
 const struct promise *promise_for_path(const struct promises *p, const char *path)
 {
-	for (size_t i = p->list.n; i-- > 0;)
-		if (covers_path(p, &p->list.v[i], path) && reachable(p, &p->list.v[i], path))
-			return &p->list.v[i];
-	return NULL;
+	return vec_find_last(i, &p->list,
+			     covers_path(p, &p->list.v[i], path) &&
+				     reachable(p, &p->list.v[i], path));
+}
+
+#define KIND(kind) (1u << (kind))
+
+/* The last promise of everything, or of one of `kinds` (bits) for an inode. */
+static const struct promise *last_of(const struct promises *p, uint64_t ino, unsigned kinds)
+{
+	return vec_find_last(i, &p->list,
+			     p->list.v[i].kind == PROMISE_ALL ||
+				     (p->list.v[i].ino == ino && kinds & KIND(p->list.v[i].kind)));
 }
 
 const struct promise *promise_for_attributes(const struct promises *p, uint64_t ino)
 {
-	for (size_t i = p->list.n; i-- > 0;) {
-		const struct promise *x = &p->list.v[i];
-
-		if (x->kind == PROMISE_ALL ||
-		    (x->ino == ino && (x->kind == PROMISE_FILE || x->kind == PROMISE_DIR)))
-			return x;
-	}
-	return NULL;
+	return last_of(p, ino, KIND(PROMISE_FILE) | KIND(PROMISE_DIR));
 }
 
+/* msync and synced writes promise only that their bytes can be read. */
 const struct promise *promise_for_size(const struct promises *p, uint64_t ino)
 {
-	for (size_t i = p->list.n; i-- > 0;) {
-		const struct promise *x = &p->list.v[i];
-
-		/* msync and synced writes promise only that their bytes can be read. */
-		if (x->kind == PROMISE_ALL || (x->ino == ino && x->kind != PROMISE_RANGE))
-			return x;
-	}
-	return NULL;
+	return last_of(p, ino, KIND(PROMISE_FILE) | KIND(PROMISE_DIR) | KIND(PROMISE_DATA));
 }
 
 const struct promise *promise_for_length(const struct promises *p, uint64_t ino, uint64_t *length)

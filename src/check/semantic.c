@@ -23,9 +23,7 @@ void semantic_init(struct semantic_table *t, bool times)
 void semantic_release(struct semantic_table *t)
 {
 	vec_each(op, &t->ops) {
-		for (size_t j = 0; j < op->states.n; j++)
-			vec_release(&op->states.v[j].origins);
-		vec_release(&op->states);
+		vec_release_each(p, &op->states, vec_release(&p->origins));
 	}
 	vec_release(&t->ops);
 	arena_release(&t->arena);
@@ -368,9 +366,7 @@ void semantic_judge(const struct semantic_table *t, struct semantic_violations *
 
 void semantic_violations_release(struct semantic_violations *v)
 {
-	for (size_t i = 0; i < v->n; i++)
-		vec_release(&v->v[i].decisive);
-	vec_release(v);
+	vec_release_each(p, v, vec_release(&p->decisive));
 }
 
 /* Words. */

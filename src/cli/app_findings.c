@@ -22,11 +22,7 @@ struct loaded {
 static void loaded_release(struct loaded *l)
 {
 	app_view_release(&l->view);
-	for (size_t i = 0; i < l->logs.n; i++) {
-		posix_log_release(l->logs.v[i]);
-		free(l->logs.v[i]);
-	}
-	vec_release(&l->logs);
+	vec_release_each(p, &l->logs, posix_log_release(*p), free(*p));
 	posix_log_release(&l->log);
 	app_run_release(&l->run);
 	free(l->dir);

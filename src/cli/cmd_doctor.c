@@ -88,24 +88,17 @@ static void print_json(const struct doctor *d)
 	for (size_t i = 0; i < d->machine.checks.n; i++) {
 		const struct machine_check *c = &d->machine.checks.v[i];
 
-		json_object(&j);
-		json_kvs(&j, KV("name", c->name), KV("status", machine_status_name(c->status)),
-			 KV("words", c->words));
-		if (c->fix)
-			json_kv_string(&j, "fix", c->fix);
-		json_end(&j);
+		json_object_of(&j, KV("name", c->name),
+			       KV("status", machine_status_name(c->status)), KV("words", c->words),
+			       KV_SOME("fix", c->fix));
 	}
 	json_end(&j);
 	json_kv_array(&j, "leftovers");
 	for (size_t i = 0; i < d->left.n; i++) {
 		const struct leftover *l = &d->left.v[i];
 
-		json_object(&j);
-		json_kvs(&j, KV("kind", leftover_kind_name(l->kind)), KV("what", l->what),
-			 KV("cleared", l->cleared));
-		if (l->problem)
-			json_kv_string(&j, "problem", l->problem);
-		json_end(&j);
+		json_object_of(&j, KV("kind", leftover_kind_name(l->kind)), KV("what", l->what),
+			       KV("cleared", l->cleared), KV_SOME("problem", l->problem));
 	}
 	json_end(&j);
 	cli_json_end(&j);

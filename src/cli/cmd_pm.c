@@ -104,28 +104,25 @@ static void print_json(const struct pm *p)
 	struct json j;
 
 	cli_json_begin(&j);
-	json_kvs(&j, KV("run", p->out.dir),
-		 KV("tracer", p->asked.plan.preload ? "preload" : "qemu"));
-	if (p->asked.tracer.version)
-		json_kv_string(&j, "emulator", p->asked.tracer.version);
-	json_kvs(&j, KV("operations", s->operations), KV("stores", s->stores),
-		 KV("flushes", s->flushes), KV("fences", s->fences), KV("marks", s->marks),
-		 KV("cpus", s->cpus), KV("crash_states", s->crash_states),
-		 KV("unique_states", s->unique_states), KV("checked", s->checked),
-		 KV("failing", s->failing), KV("findings", s->findings),
-		 KV("not_kept", s->not_kept), KV("suppressed", s->suppressed),
-		 KV("errors", s->errors), KV("elapsed_s", ticker_elapsed(&p->ticker)),
-		 KV("budget_hit", (bool)s->budget_hit), KV("left_out", s->left_out),
-		 KV("known", s->known), KV("dropped", s->dropped), KV("copies_not_cut", s->copies),
-		 KV("granularity", p->asked.plan.granularity),
-		 KV("max_subset", p->asked.plan.max_subset),
-		 KV("model", p->asked.plan.model ? p->asked.plan.model : model_pm.name),
-		 KV("media_states", s->media_states), KV("media_left_out", p->out.media_left_out),
-		 KV("pruned", s->pruned), KV("recovery_ways", p->out.recovery_ways),
-		 KV("recoveries", s->recoveries), KV("recoveries_tried", s->recoveries_tried),
-		 KV("recovery_states", s->recovery_states),
-		 KV("recovery_left_out", p->out.recovery_left_out),
-		 KV("recovery_resized", p->out.recovery_resized));
+	json_kvs(
+		&j, KV("run", p->out.dir), KV("tracer", p->asked.plan.preload ? "preload" : "qemu"),
+		KV_SOME("emulator", p->asked.tracer.version), KV("operations", s->operations),
+		KV("stores", s->stores), KV("flushes", s->flushes), KV("fences", s->fences),
+		KV("marks", s->marks), KV("cpus", s->cpus), KV("crash_states", s->crash_states),
+		KV("unique_states", s->unique_states), KV("checked", s->checked),
+		KV("failing", s->failing), KV("findings", s->findings), KV("not_kept", s->not_kept),
+		KV("suppressed", s->suppressed), KV("errors", s->errors),
+		KV("elapsed_s", ticker_elapsed(&p->ticker)), KV("budget_hit", (bool)s->budget_hit),
+		KV("left_out", s->left_out), KV("known", s->known), KV("dropped", s->dropped),
+		KV("copies_not_cut", s->copies), KV("granularity", p->asked.plan.granularity),
+		KV("max_subset", p->asked.plan.max_subset),
+		KV("model", p->asked.plan.model ? p->asked.plan.model : model_pm.name),
+		KV("media_states", s->media_states), KV("media_left_out", p->out.media_left_out),
+		KV("pruned", s->pruned), KV("recovery_ways", p->out.recovery_ways),
+		KV("recoveries", s->recoveries), KV("recoveries_tried", s->recoveries_tried),
+		KV("recovery_states", s->recovery_states),
+		KV("recovery_left_out", p->out.recovery_left_out),
+		KV("recovery_resized", p->out.recovery_resized));
 	cli_json_end(&j);
 }
 

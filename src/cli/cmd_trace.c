@@ -90,7 +90,7 @@ void cmd_trace_json_info(struct json *j, const struct trace_info *info)
 
 void cmd_trace_json_damage(struct json *j, const struct trace_damage *d)
 {
-	json_kv_bool(j, "complete", !d->found);
+	json_kvs(j, KV("complete", (bool)!d->found));
 	json_key(j, "damage");
 	if (!d->found) {
 		json_null(j);

@@ -15,7 +15,7 @@ static const char default_config[] = "config/default.toml";
 struct lazyfs {
 	struct forget_run_opts run;
 	bool foreground, ignored, version;
-	struct vec_of(char *) lists; /* the values of -o */
+	struct words lists; /* the values of -o */
 };
 
 static int take_mount_option(struct lazyfs *l, const char *option, struct err *err)
@@ -73,9 +73,7 @@ static void release(void *given)
 {
 	struct lazyfs *l = given;
 
-	for (size_t i = 0; i < l->lists.n; i++)
-		free(l->lists.v[i]);
-	vec_release(&l->lists);
+	words_release(&l->lists);
 	forget_run_opts_release(&l->run);
 }
 

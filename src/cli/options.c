@@ -86,7 +86,7 @@ static int unknown_name(const struct opt *table, const char *word, struct err *e
 {
 	auto_free char *given = xmemdupz(word, strcspn(word, "="));
 	struct opt_iter it = OPT_ITER(table);
-	struct vec_of(char *) names = { 0 };
+	auto_words names = { 0 };
 
 	while (opt_next(&it)) {
 		struct strbuf name = STRBUF_INIT;
@@ -98,31 +98,22 @@ static int unknown_name(const struct opt *table, const char *word, struct err *e
 	}
 	vec_push(&names, NULL);
 	const char *like = similar_of(given, (const char *const *)names.v);
-	err_set(err, -EINVAL, "unknown option %.60s%s%s%s", given, like ? " (did you mean " : "",
-		like ? like : "", like ? "?)" : "");
-	for (size_t i = 0; i < names.n; i++)
-		free(names.v[i]);
-	vec_release(&names);
-	return -EINVAL;
+	return err_set(err, -EINVAL, "unknown option %.60s%s%s%s", given,
+		       like ? " (did you mean " : "", like ? like : "", like ? "?)" : "");
 }
 
 /* ---- values ---- */
 
 void args_release(struct args *a)
 {
-	for (size_t i = 0; i < a->owned.n; i++)
-		free(a->owned.v[i]);
-	vec_release(&a->owned);
+	words_release(&a->owned);
 	vec_release(&a->given);
 	vec_release(&a->rest);
 }
 
 bool args_given(const struct args *a, const char *name)
 {
-	for (size_t i = 0; i < a->given.n; i++)
-		if (a->given.v[i]->name && streq(a->given.v[i]->name, name))
-			return true;
-	return false;
+	return any_of(i, a->given.n, a->given.v[i]->name && streq(a->given.v[i]->name, name));
 }
 
 int opt_existing_path(const char *arg, char **out, struct err *err)

@@ -23,6 +23,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "base/words.h"
 
 enum opt_kind {
 	OPT_LAST,	      /* ends the table */
@@ -117,7 +118,7 @@ struct args {
 	int n;
 	char **v; /* ends with NULL */
 	struct vec_of(const struct opt *) given;
-	struct vec_of(char *) owned;
+	struct words owned;
 	struct vec_of(char *) rest; /* the storage of `v` */
 	bool help, help_all;	    /* asked for; nothing else counts then */
 };

@@ -54,63 +54,6 @@ static void add_subcommands(const struct command *cmd, struct strbuf *out)
 
 /* ---- bash ---- */
 
-static const char bash_head[] =
-	"# shellcheck shell=bash\n"
-	"# Completion for bash, made by 'outage generate bash'.\n"
-	"\n"
-	"_outage_words() { # LIST: those words of it that fit\n"
-	"\tmapfile -t -O \"${#COMPREPLY[@]}\" COMPREPLY < <(compgen -W \"$1\" -- \"$cur\")\n"
-	"}\n"
-	"_outage_set() { # LIST: the last of words with commas between them; those before stay\n"
-	"\tlocal before=''\n"
-	"\t[[ $cur != *,* ]] || before=${cur%,*},\n"
-	"\tcompopt -o nospace 2>/dev/null\n"
-	"\tmapfile -t COMPREPLY < <(compgen -P \"$before\" -W \"$1\" -- \"${cur##*,}\")\n"
-	"}\n"
-	"_outage_files() { # ACTION: of compgen, file or directory\n"
-	"\tcompopt -o filenames 2>/dev/null\n"
-	"\tmapfile -t -O \"${#COMPREPLY[@]}\" COMPREPLY < <(compgen -A \"$1\" -- \"$cur\")\n"
-	"}\n"
-	"_outage_mounts() {\n"
-	"\t_outage_words \"$(awk '$3 == \"fuse.outage\" || $3 == \"fuse.lazyfs\" { print $2 }' "
-	"/proc/mounts)\"\n"
-	"}\n";
-
-static const char bash_tail[] =
-	"\n"
-	"# Which command it is, and what is asked for.\n"
-	"_outage_complete() { # COMMAND AT: the words from AT on are its own\n"
-	"\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=$1 at=$2 "
-	"sub\n"
-	"\n"
-	"\tCOMPREPLY=()\n"
-	"\t# bash cuts --option=value at the '='.\n"
-	"\tif [[ $cur == '=' ]]; then\n"
-	"\t\tcur=\n"
-	"\telif [[ $prev == '=' ]]; then\n"
-	"\t\tprev=${COMP_WORDS[COMP_CWORD - 2]}\n"
-	"\tfi\n"
-	"\twhile sub=$(_outage_sub \"$command\") && [[ $sub ]] && ((at < COMP_CWORD)); do\n"
-	"\t\tif [[ ${COMP_WORDS[at]} != -* ]]; then\n"
-	"\t\t\t[[ $command == outage ]] && command=\n"
-	"\t\t\tcommand=${command:+$command }${COMP_WORDS[at]}\n"
-	"\t\tfi\n"
-	"\t\t((at++))\n"
-	"\tdone\n"
-	"\t_outage_value \"$command $prev\" && return\n"
-	"\tif [[ $cur == -* ]]; then\n"
-	"\t\t_outage_options \"$command\"\n"
-	"\telif [[ $sub ]]; then\n"
-	"\t\t_outage_words \"$sub\"\n"
-	"\telse\n"
-	"\t\t_outage_arguments \"$command\"\n"
-	"\tfi\n"
-	"}\n"
-	"_outage() { _outage_complete outage 1; }\n"
-	"_lazyfs() { _outage_complete lazyfs 1; }\n"
-	"complete -F _outage outage\n"
-	"complete -F _lazyfs lazyfs\n";
-
 static void bash_value(const struct opt *o, struct strbuf *out)
 {
 	struct value v = value_of(o);
@@ -195,34 +138,16 @@ static void bash_function(const char *name, const char *what, each_fn *fn, const
 
 void complete_bash(const struct command *const *programs, struct strbuf *out)
 {
-	strbuf_adds(out, bash_head);
+	strbuf_adds(out, complete_bash_head);
 	bash_function("_outage_sub", "COMMAND: its subcommands", bash_subs, "", programs, out);
 	bash_function("_outage_options", "COMMAND", bash_options, "", programs, out);
 	bash_function("_outage_arguments", "COMMAND", bash_arguments, "", programs, out);
 	bash_function("_outage_value", "'COMMAND OPTION': fails if the option takes no value",
 		      bash_values, "\t*) return 1 ;;\n", programs, out);
-	strbuf_adds(out, bash_tail);
+	strbuf_adds(out, complete_bash_tail);
 }
 
 /* ---- zsh ---- */
-
-static const char zsh_head[] = "#compdef outage lazyfs\n"
-			       "# Completion for zsh, made by 'outage generate zsh'.\n"
-			       "\n"
-			       "_outage_words_or_files() { compadd -- \"$@\"; _files; }\n"
-			       "_outage_words_or_dirs() { compadd -- \"$@\"; _files -/; }\n"
-			       "_outage_words_or_mounts() { compadd -- \"$@\"; _outage_mounts; }\n"
-			       "_outage_mounts() {\n"
-			       "\tcompadd -- ${(f)\"$(awk '$3 == \"fuse.outage\" || $3 == "
-			       "\"fuse.lazyfs\" { print $2 }' /proc/mounts)\"}\n"
-			       "}\n";
-
-static const char zsh_tail[] = "\n"
-			       "if [[ $service == lazyfs ]]; then\n"
-			       "\t_outage_lazyfs \"$@\"\n"
-			       "else\n"
-			       "\t_outage_outage \"$@\"\n"
-			       "fi\n";
 
 static void zsh_action(const struct opt *o, struct strbuf *out)
 {
@@ -361,29 +286,13 @@ static void zsh_command(const struct command *cmd, struct strbuf *out)
 
 void complete_zsh(const struct command *const *programs, struct strbuf *out)
 {
-	strbuf_adds(out, zsh_head);
+	strbuf_adds(out, complete_zsh_head);
 	for (; *programs; programs++)
 		for_each(*programs, zsh_command, out);
-	strbuf_adds(out, zsh_tail);
+	strbuf_adds(out, complete_zsh_tail);
 }
 
 /* ---- fish ---- */
-
-static const char fish_head[] =
-	"# Completion for fish, made by 'outage generate fish'.\n"
-	"\n"
-	"# Whether the words that are no options begin with these, and, with -x, are these.\n"
-	"function __outage_at\n"
-	"\tset -l given (string match -v -- '-*' (commandline -opc)[2..])\n"
-	"\tif test \"$argv[1]\" = -x\n"
-	"\t\ttest \"$given\" = \"$argv[2..]\"\n"
-	"\telse\n"
-	"\t\ttest \"$given[1..\"(count $argv)\"]\" = \"$argv\" 2>/dev/null\n"
-	"\tend\n"
-	"end\n"
-	"function __outage_mounts\n"
-	"\tawk '$3 == \"fuse.outage\" || $3 == \"fuse.lazyfs\" { print $2 }' /proc/mounts\n"
-	"end\n";
 
 static void fish_begin(const struct command *cmd, bool exactly, struct strbuf *out)
 {
@@ -457,7 +366,7 @@ static void fish_command(const struct command *cmd, struct strbuf *out)
 
 void complete_fish(const struct command *const *programs, struct strbuf *out)
 {
-	strbuf_adds(out, fish_head);
+	strbuf_adds(out, complete_fish_head);
 	strbuf_adds(out, "complete -c outage -f\ncomplete -c lazyfs -f\n");
 	for (; *programs; programs++)
 		for_each(*programs, fish_command, out);

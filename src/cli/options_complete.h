@@ -10,4 +10,8 @@ void complete_bash(const struct command *const *programs, struct strbuf *out);
 void complete_zsh(const struct command *const *programs, struct strbuf *out);
 void complete_fish(const struct command *const *programs, struct strbuf *out);
 
+/* The parts that are the same for all tables; options_complete.text has them. */
+extern const char complete_bash_head[], complete_bash_tail[], complete_zsh_head[],
+	complete_zsh_tail[], complete_fish_head[];
+
 #endif

@@ -28,11 +28,7 @@ struct notes vec_of(struct man_note);
 
 static void notes_release(struct notes *n)
 {
-	for (size_t i = 0; i < n->n; i++) {
-		free(n->v[i].names);
-		strbuf_release(&n->v[i].text);
-	}
-	vec_release(n);
+	vec_release_each(p, n, free(p->names), strbuf_release(&p->text));
 }
 
 /* One line of a block of notes. */
@@ -48,10 +44,7 @@ static struct man_note *notes_find(struct notes *n, const char *name)
 {
 	auto_free char *padded = xasprintf(" %s ", name);
 
-	for (size_t i = 0; i < n->n; i++)
-		if (strstr(n->v[i].names, padded))
-			return &n->v[i];
-	return NULL;
+	return vec_find(i, n, strstr(n->v[i].names, padded));
 }
 
 /* ---- one entry ---- */
@@ -132,18 +125,18 @@ static void add_help(const struct opt_iter *it, struct strbuf *out)
 
 struct teller {
 	struct notes page, shared;
-	struct vec_of(char *) told; /* names of entries: subcommands have some in common */
+	struct words told; /* names of entries: subcommands have some in common */
 	const struct opt *section;
 	struct strbuf *out;
 };
 
 static bool told_before(struct teller *t, const char *name)
 {
-	for (size_t i = 0; i < t->told.n; i++)
-		if (streq(t->told.v[i], name))
-			return true;
-	vec_push(&t->told, xstrdup(name));
-	return false;
+	bool told = any_of(i, t->told.n, streq(t->told.v[i], name));
+
+	if (!told)
+		vec_push(&t->told, xstrdup(name));
+	return told;
 }
 
 /* The heads of all entries that a note is about, in the order of the table. */
@@ -219,11 +212,7 @@ static int check_notes(struct teller *t, const char *command, struct err *err)
 		char *rest = names;
 
 		for (char *name; (name = strsep(&rest, " "));) {
-			bool known = !*name;
-
-			for (size_t k = 0; k < t->told.n && !known; k++)
-				known = streq(t->told.v[k], name);
-			if (!known)
+			if (*name && !any_of(k, t->told.n, streq(t->told.v[k], name)))
 				return err_set(
 					err, -EINVAL,
 					"the page tells of %s, which outage %s does not have", name,
@@ -290,8 +279,6 @@ int man_page(const struct command *const *programs, char *page, char *shared, st
 		rc = err_set(err, -EINVAL, "@options %s has no @end", command);
 	notes_release(&t.page);
 	notes_release(&t.shared);
-	for (size_t i = 0; i < t.told.n; i++)
-		free(t.told.v[i]);
-	vec_release(&t.told);
+	words_release(&t.told);
 	return rc;
 }

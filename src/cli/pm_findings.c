@@ -10,9 +10,7 @@
 
 static void release_cases(struct pm_cases *cases)
 {
-	for (size_t i = 0; i < cases->n; i++)
-		case_finding_release(&pm_kind, &cases->v[i]);
-	vec_release(cases);
+	vec_release_each(p, cases, case_finding_release(&pm_kind, p));
 }
 
 /* ---- report ---- */

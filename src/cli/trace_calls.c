@@ -65,7 +65,7 @@ static void json_suggestions(const struct posix_suggestions *s, struct json *j)
 			       KV("event", s->list.v[i].event));
 	}
 	json_end(j);
-	json_kv_uint(j, "left_out", s->left_out);
+	json_kvs(j, KV("left_out", s->left_out));
 }
 
 static void show_suggestions(const struct trace_options *o, const struct posix_log *log,

@@ -134,7 +134,7 @@ static void json_hex(struct json *j, const unsigned char *data, uint64_t len)
 
 static void json_stack(struct json *j, const struct event *ev)
 {
-	json_kv_uint(j, "number", ev->ref);
+	json_kvs(j, KV("number", ev->ref));
 	json_kv_array(j, "frames");
 	for (uint64_t i = 0; ev->data && i < ev->len / 8; i++)
 		json_uint(j, get_le64(ev->data + 8 * i));
@@ -157,11 +157,10 @@ void cmd_trace_json_event(struct json *j, uint64_t n, const struct event *ev,
 {
 	json_object(j);
 	json_kvs(j, KV("event", n), KV("kind", event_kind_name(ev->kind)));
-	if (has_range(ev->kind)) {
+	if (has_range(ev->kind))
 		json_kvs(j, KV("addr", ev->addr), KV("len", ev->len));
-	}
 	if (has_ref(ev->kind))
-		json_kv_uint(j, ev->kind == EV_COMPLETE ? "completes" : "operation", ev->ref);
+		json_kvs(j, KV(ev->kind == EV_COMPLETE ? "completes" : "operation", ev->ref));
 	if (has_result(ev->kind)) {
 		json_key(j, "result");
 		json_int(j, ev->result);
@@ -174,15 +173,11 @@ void cmd_trace_json_event(struct json *j, uint64_t n, const struct event *ev,
 		json_end(j);
 	}
 	if (is_pm(ev->kind) || ev->cpu)
-		json_kv_uint(j, "cpu", ev->cpu);
-	if (ev->time_ns)
-		json_kv_uint(j, "time_ns", ev->time_ns);
+		json_kvs(j, KV("cpu", ev->cpu));
+	json_kvs(j, KV_SOME("time_ns", ev->time_ns));
 	if (ev->kind == EV_STACK)
 		json_stack(j, ev);
-	if (ev->pc)
-		json_kv_uint(j, "pc", ev->pc);
-	if (ev->stack)
-		json_kv_uint(j, "stack", ev->stack);
+	json_kvs(j, KV_SOME("pc", ev->pc), KV_SOME("stack", ev->stack));
 	if (is_text(ev->kind)) {
 		json_key(j, "text");
 		json_string_len(j, (const char *)ev->data, ev->len);

@@ -73,15 +73,15 @@ static void info_json(const struct trace_info *info, const struct counts *c,
 
 	cli_json_begin(&j);
 	cmd_trace_json_info(&j, info);
-	json_kv_uint(&j, "events", c->events);
+	json_kvs(&j, KV("events", c->events));
 	json_kv_object(&j, "kinds");
 	for (int k = 1; k < EV_KIND_END; k++)
-		json_kv_uint(&j, event_kind_name((enum event_kind)k), c->by_kind[k]);
+		json_kvs(&j, KV(event_kind_name((enum event_kind)k), c->by_kind[k]));
 	json_end(&j);
 	json_kv_object(&j, "calls");
 	for (int op = 0; op < POSIX_OP_END; op++)
 		if (c->by_call[op])
-			json_kv_uint(&j, posix_op_name((enum posix_op)op), c->by_call[op]);
+			json_kvs(&j, KV(posix_op_name((enum posix_op)op), c->by_call[op]));
 	json_end(&j);
 	json_kvs(&j, KV("bytes_written", c->bytes_written), KV("unfinished", c->unfinished));
 	cmd_trace_json_damage(&j, d);

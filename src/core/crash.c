@@ -334,9 +334,7 @@ void crash_free(struct crash *e)
 {
 	if (!e)
 		return;
-	for (size_t i = 0; i < e->kept.n; i++)
-		model_free(e->kept.v[i].model);
-	vec_release(&e->kept);
+	vec_release_each(p, &e->kept, model_free(p->model));
 	crash_plan_release(&e->plan);
 	vec_release(&e->points);
 	vec_release(&e->frozen);

@@ -227,10 +227,9 @@ static bool above_uncovered(struct exporter *x, uint64_t flush, uint64_t number)
 /* True if the log, with all that the flush covers, would hold a request that it does not cover. */
 static bool cannot_flush(struct exporter *x, uint64_t flush)
 {
-	for (size_t i = 0; i < x->logged.n; i++)
-		if (!x->requests[x->logged.v[i]].durable && !covers(x, flush, x->logged.v[i]))
-			return true;
-	return any_of(i, x->waiting.n,
+	return any_of(i, x->logged.n,
+		      !x->requests[x->logged.v[i]].durable && !covers(x, flush, x->logged.v[i])) ||
+	       any_of(i, x->waiting.n,
 		      waits_for(x, flush, x->waiting.v[i]) &&
 			      above_uncovered(x, flush, x->waiting.v[i]));
 }
@@ -255,10 +254,8 @@ static int let_go(struct exporter *x, uint64_t number, uint64_t durability, stru
 /* True if no request in the log, or before this flush, needs a flush. */
 static bool is_idle_flush(struct exporter *x, uint64_t flush)
 {
-	for (size_t i = 0; i < x->logged.n; i++)
-		if (!x->requests[x->logged.v[i]].durable)
-			return false;
-	return !any_of(i, x->waiting.n, waits_for(x, flush, x->waiting.v[i]));
+	return all_of(i, x->logged.n, x->requests[x->logged.v[i]].durable) &&
+	       !any_of(i, x->waiting.n, waits_for(x, flush, x->waiting.v[i]));
 }
 
 /* Takes a flush off the list. True if it was there. */

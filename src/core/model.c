@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "base/strbuf.h"
+#include "base/vec.h"
 
 static const struct model_ops *const models[] = {
 #define MODEL(name_) &model_##name_,
@@ -22,10 +23,9 @@ const struct model_ops *model_at(size_t i)
 
 const struct model_ops *model_find(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(models); i++)
-		if (streq(models[i]->name, name))
-			return models[i];
-	return NULL;
+	const struct model_ops *const *found = array_find(i, models, streq(models[i]->name, name));
+
+	return found ? *found : NULL;
 }
 
 const struct model_ops *model_known(const char *name, struct err *err)

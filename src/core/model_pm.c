@@ -133,9 +133,7 @@ static void pm_destroy(struct model *m)
 	struct pm_model *p = as_pm(m);
 	struct state *x = p->now;
 
-	for (size_t i = 0; i < x->cpus.n; i++)
-		vec_release(&x->cpus.v[i].captures);
-	vec_release(&x->cpus);
+	vec_release_each(cpu, &x->cpus, vec_release(&cpu->captures));
 	u64map_release(&x->cpu_of);
 	vec_release(&x->executed);
 	pm_memory_release(&x->mem);

@@ -149,7 +149,7 @@ static int report_pending(void *ctx, const struct pending_op *op)
 		json_object(r->json);
 		json_kvs(r->json, KV("kind", kind_name(op->kind)), KV("path", strbuf_str(&from)));
 		if (to.len)
-			json_kv_string(r->json, two ? "to" : "xattr", strbuf_str(&to));
+			json_kvs(r->json, KV(two ? "to" : "xattr", &to));
 		json_kvs(r->json, KV("number", op->number), KV("age_s", age_s(r, op->time_ns)));
 		json_end(r->json);
 	}

@@ -112,10 +112,9 @@ static bool is_protected(const struct reffs *r, const struct reffs_inode *i, uin
 
 static bool fifo_has_reader(const struct reffs *r, uint64_t ino)
 {
-	for (size_t i = 0; i < r->handles.n; i++)
-		if (r->handles.v[i].file.ino == ino && opened_readable(&r->handles.v[i].file))
-			return true;
-	return r->source.ino == ino && opened_readable(&r->source);
+	return any_of(i, r->handles.n,
+		      r->handles.v[i].file.ino == ino && opened_readable(&r->handles.v[i].file)) ||
+	       (r->source.ino == ino && opened_readable(&r->source));
 }
 
 /* Opens a fifo without waiting: for writing, there must be a reader. */

@@ -16,10 +16,7 @@ bool perm_in_group(const struct reffs_cred *c, uint32_t gid)
 {
 	if (gid == c->gid)
 		return true;
-	for (size_t i = 0; i < c->n_groups; i++)
-		if (c->groups[i] == gid)
-			return true;
-	return c->in_group && c->in_group(c, gid);
+	return any_of(i, c->n_groups, c->groups[i] == gid) || (c->in_group && c->in_group(c, gid));
 }
 
 bool perm_owns(const struct reffs_cred *c, const struct reffs_inode *i)

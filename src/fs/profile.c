@@ -3,6 +3,7 @@
 #include "fs/profile.h"
 
 #include "base/util.h"
+#include "base/vec.h"
 
 static const struct profile profiles[] = {
 	{
@@ -65,8 +66,5 @@ const struct profile *profile_at(size_t i)
 
 const struct profile *profile_find(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++)
-		if (streq(profiles[i].name, name))
-			return &profiles[i];
-	return NULL;
+	return array_find(i, profiles, streq(profiles[i].name, name));
 }

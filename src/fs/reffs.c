@@ -59,9 +59,7 @@ void reffs_free(struct reffs *r)
 	if (!r)
 		return;
 	handles_close_all(r);
-	for (size_t i = 0; i < r->handles.n; i++)
-		free(r->handles.v[i].name);
-	vec_release(&r->handles);
+	vec_release_each(p, &r->handles, free(p->name));
 	inode_drop_orphans(r);
 	pins_release(&r->pins);
 	free(r->found);

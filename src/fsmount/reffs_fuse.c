@@ -43,10 +43,7 @@ static bool caller_in_group(const struct reffs_cred *cred, uint32_t gid)
 
 	if (c->n < 0)
 		c->n = max(fuse_req_getgroups(c->req, GROUPS_MAX, c->groups), 0);
-	for (int i = 0; i < min(c->n, (int)GROUPS_MAX); i++)
-		if (c->groups[i] == gid)
-			return true;
-	return false;
+	return any_of(i, (size_t)min(c->n, (int)GROUPS_MAX), c->groups[i] == gid);
 }
 
 static void caller_init(struct caller *c, fuse_req_t req)
@@ -107,34 +104,35 @@ static struct stat stat_of(const struct reffs_attr *a)
 	};
 }
 
+static struct open_file *open_of(const struct reffs_mount *m, uint64_t ino)
+{
+	return vec_find(i, &m->open, m->open.v[i].ino == ino);
+}
+
 bool reffs_is_open(const struct reffs_mount *m, uint64_t ino)
 {
-	for (size_t i = 0; i < m->open.n; i++)
-		if (m->open.v[i].ino == ino)
-			return true;
-	return false;
+	return open_of(m, ino);
 }
 
 static void count_open(struct reffs_mount *m, uint64_t ino)
 {
-	for (size_t i = 0; i < m->open.n; i++)
-		if (m->open.v[i].ino == ino) {
-			m->open.v[i].n++;
-			return;
-		}
-	vec_push(&m->open, (struct open_file){ ino, 1 });
+	struct open_file *f = open_of(m, ino);
+
+	if (f)
+		f->n++;
+	else
+		vec_push(&m->open, (struct open_file){ ino, 1 });
 }
 
 static void count_close(struct reffs_mount *m, uint64_t ino)
 {
-	for (size_t i = 0; i < m->open.n; i++) {
-		if (m->open.v[i].ino != ino)
-			continue;
-		assert(m->open.v[i].n > 0); /* S4 */
-		if (!--m->open.v[i].n)
-			m->open.v[i] = m->open.v[--m->open.n];
+	struct open_file *f = open_of(m, ino);
+
+	if (!f)
 		return;
-	}
+	assert(f->n > 0); /* S4 */
+	if (!--f->n)
+		*f = m->open.v[--m->open.n];
 }
 
 /* Ends a request that found or made `ino` in `dir`: the kernel knows it from now on (S6). */

@@ -41,13 +41,8 @@ static bool is_taken(const char *guest)
 	 */
 	static const char *const folders[] = { "/bin", "/sbin", "/usr/bin", "/usr/sbin" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-		if (is_below(guest, own[i]) || is_below(own[i], guest))
-			return true;
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-		if (is_below(folders[i], guest))
-			return true;
-	return false;
+	return any_of(i, ARRAY_SIZE(own), is_below(guest, own[i]) || is_below(own[i], guest)) ||
+	       any_of(i, ARRAY_SIZE(folders), is_below(folders[i], guest));
 }
 
 /* True if each part is a plain name: not empty, not "." or "..", and printable. */
@@ -156,9 +151,7 @@ static void release_one(struct guest_file *f)
 
 void guest_files_release(struct guest_files *f)
 {
-	for (size_t i = 0; i < f->n; i++)
-		release_one(&f->v[i]);
-	vec_release(f);
+	vec_release_each(p, f, release_one(p));
 }
 
 static int read_one(const char *line, size_t len, uint64_t room, struct guest_file *f,

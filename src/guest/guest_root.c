@@ -72,7 +72,7 @@ static int check_room(uint64_t used, uint64_t memory, struct err *err)
 
 static int add_modules(struct archive *a, const struct guest_root *r, struct err *err)
 {
-	struct module_list list = { 0 };
+	auto_words list = { 0 };
 	int rc = modules_order(r->dir, r->names, &list, err);
 	uint64_t used = 0;
 
@@ -89,7 +89,6 @@ static int add_modules(struct archive *a, const struct guest_root *r, struct err
 		if (!rc)
 			add(a, name, S_IFREG | 0644, strbuf_str(&text), text.len);
 	}
-	module_list_release(&list);
 	return rc;
 }
 

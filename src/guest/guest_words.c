@@ -12,10 +12,8 @@ static bool is_of(const char *line, const char *function)
 	static const char *const marks[] = { " : ", ": ", " - " };
 	const char *at = strstr(line, function);
 
-	for (size_t i = 0; at && i < ARRAY_SIZE(marks); i++)
-		if (strncmp(at + strlen(function), marks[i], strlen(marks[i])) == 0)
-			return true;
-	return false;
+	return at && any_of(i, ARRAY_SIZE(marks),
+			    strncmp(at + strlen(function), marks[i], strlen(marks[i])) == 0);
 }
 
 /* True for "..., errno = 3": a traced process does not exist (ESRCH), or is no child (ECHILD). */

@@ -17,22 +17,12 @@ enum { MODULE_MAX = 64 << 20, LIST_MAX = 16 << 20, DEPTH_MAX = 16 };
 
 #define ELF "\177ELF"
 
-void module_list_release(struct module_list *list)
+static bool has_path(const struct words *list, const char *path, size_t len)
 {
-	for (size_t i = 0; i < list->n; i++)
-		free(list->v[i]);
-	vec_release(list);
+	return any_of(i, list->n, strlen(list->v[i]) == len && memcmp(list->v[i], path, len) == 0);
 }
 
-static bool has_path(const struct module_list *list, const char *path, size_t len)
-{
-	for (size_t i = 0; i < list->n; i++)
-		if (strlen(list->v[i]) == len && memcmp(list->v[i], path, len) == 0)
-			return true;
-	return false;
-}
-
-static void add_path(struct module_list *list, const char *path, size_t len)
+static void add_path(struct words *list, const char *path, size_t len)
 {
 	if (!has_path(list, path, len))
 		vec_push(list, xmemdupz(path, len));
@@ -127,7 +117,7 @@ static const char *find_line(const char *list, const char *name)
  * Adds a line of modules.dep, such as "kernel/fs/x/x.ko: kernel/lib/y.ko kernel/lib/z.ko": the
  * needs of a module stand behind it; the one to load first comes last.
  */
-static void add_line(struct module_list *list, const char *line)
+static void add_line(struct words *list, const char *line)
 {
 	size_t n = strcspn(line, ":\n");
 	const char *colon = line + n, *end = colon + strcspn(colon, "\n");
@@ -149,8 +139,8 @@ static void add_line(struct module_list *list, const char *line)
  * Adds a module and its needs without modules.dep: a module has the names of its needs in a text
  * "depends=x,y" between two zero bytes.
  */
-static int add_by_itself(struct module_list *list, const char *dir, const char *all,
-			 const char *name, unsigned depth, struct err *err)
+static int add_by_itself(struct words *list, const char *dir, const char *all, const char *name,
+			 unsigned depth, struct err *err)
 {
 	const char *line = find_line(all, name);
 	auto_strbuf text = STRBUF_INIT;
@@ -216,8 +206,7 @@ static int read_lists(const char *dir, struct strbuf *deps, struct strbuf *all, 
 		dir);
 }
 
-int modules_order(const char *dir, const char *const *names, struct module_list *out,
-		  struct err *err)
+int modules_order(const char *dir, const char *const *names, struct words *out, struct err *err)
 {
 	auto_strbuf deps = STRBUF_INIT, all = STRBUF_INIT;
 	int rc = read_lists(dir, &deps, &all, err);

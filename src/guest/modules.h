@@ -5,18 +5,16 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "base/vec.h"
-
-struct module_list vec_of(char *); /* paths below the folder, in the order in which to load them */
+#include "base/words.h"
 
 /*
  * `dir` is the folder of a kernel's modules. Modules of `names` that are not in it are built into
  * the kernel, and left out; the needs of the others are added. The needs are read from modules.dep,
- * or from the modules themselves if that file is missing.
+ * or from the modules themselves if that file is missing. Gives paths below the folder, in the
+ * order in which to load them.
  */
-int modules_order(const char *dir, const char *const *names, struct module_list *out,
-		  struct err *err) must_check;
-void module_list_release(struct module_list *list);
+int modules_order(const char *dir, const char *const *names, struct words *out, struct err *err)
+	must_check;
 /*
  * Appends the module, uncompressed. `path` comes from a list, which may not tell that the file is
  * compressed. Returns -EBADMSG if the module is damaged, -EFBIG if it is too large for a module.

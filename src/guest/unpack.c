@@ -9,6 +9,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "base/vec.h"
+
 enum {
 	PIECE = 256 << 10,	 /* bytes that are decoded at a time */
 	LZ4_BLOCK_MAX = 8 << 20, /* uncompressed bytes of a block of the legacy format */
@@ -246,10 +248,7 @@ static const struct format *find_format(const void *data, size_t len)
 	};
 	/* clang-format on */
 
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (len >= all[i].n && memcmp(data, all[i].magic, all[i].n) == 0)
-			return &all[i];
-	return NULL;
+	return array_find(i, all, len >= all[i].n && memcmp(data, all[i].magic, all[i].n) == 0);
 }
 
 const char *unpack_format(const void *data, size_t len)

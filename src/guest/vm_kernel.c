@@ -174,10 +174,7 @@ static bool is_in_small(const char *fs)
 {
 	static const char *const names[] = { "ext4", "ext3", "ext2", "xfs", "btrfs" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (streq(names[i], fs))
-			return true;
-	return false;
+	return any_of(i, ARRAY_SIZE(names), streq(names[i], fs));
 }
 
 /* The package with a kernel that has `fs`. */

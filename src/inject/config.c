@@ -518,10 +518,6 @@ void inject_config_release(struct inject_config *c)
 	free(c->profile);
 	free(c->socket);
 	free(c->trace);
-	for (size_t i = 0; i < c->faults.n; i++)
-		fault_free(c->faults.v[i]);
-	vec_release(&c->faults);
-	for (size_t i = 0; i < c->warnings.n; i++)
-		free(c->warnings.v[i]);
-	vec_release(&c->warnings);
+	vec_release_each(p, &c->faults, fault_free(*p));
+	words_release(&c->warnings);
 }

@@ -48,21 +48,14 @@ struct inject *inject_new(void)
 
 static void clear_runs(struct fault_slot *slot)
 {
-	for (size_t i = 0; i < slot->runs.n; i++)
-		free(slot->runs.v[i].path);
-	vec_release(&slot->runs);
+	vec_release_each(p, &slot->runs, free(p->path));
 }
 
 void inject_free(struct inject *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->slots.n; i++) {
-		clear_runs(s->slots.v[i]);
-		fault_free(s->slots.v[i]->f);
-		free(s->slots.v[i]);
-	}
-	vec_release(&s->slots);
+	vec_release_each(p, &s->slots, clear_runs(*p), fault_free((*p)->f), free(*p));
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -246,10 +239,7 @@ static void apply(struct fault *f, const struct inject_op *op, struct inject_act
 
 static struct write_run *run_of(struct fault_slot *slot, const char *path)
 {
-	for (size_t i = 0; i < slot->runs.n; i++)
-		if (streq(slot->runs.v[i].path, path))
-			return &slot->runs.v[i];
-	return NULL;
+	return vec_find(i, &slot->runs, streq(slot->runs.v[i].path, path));
 }
 
 /* Ends a run at a sync of its file. If the fault waited for this run, it is done. */
@@ -270,10 +260,7 @@ static void end_run(struct inject *s, struct fault_slot *slot, const char *path)
 
 static bool persists(const struct fault *f, uint64_t n)
 {
-	for (size_t i = 0; i < f->persist.n; i++)
-		if (f->persist.v[i] == n)
-			return true;
-	return false;
+	return any_of(i, f->persist.n, f->persist.v[i] == n);
 }
 
 static void count_in_run(struct inject *s, struct fault_slot *slot, const struct inject_op *op,

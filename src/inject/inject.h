@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
+#include "base/words.h"
 #include "core/posix.h"
 
 enum fault_type {
@@ -175,7 +176,7 @@ struct inject_config {
 	char *profile, *socket, *trace;
 	unsigned profile_line; /* the line of that key */
 	struct vec_of(struct fault *) faults;
-	struct vec_of(char *) warnings; /* keys that have no effect here */
+	struct words warnings; /* keys that have no effect here */
 };
 
 /* `root` and `mnt` are cut from the front of absolute paths. */

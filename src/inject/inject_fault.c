@@ -261,10 +261,7 @@ bool fault_wants_page(const struct fault *f, uint64_t i, uint64_t n)
 	case FAULT_PAGES_RANDOM:
 		return hash64(key, sizeof(key)) & 1;
 	case FAULT_PAGES_LISTED:
-		for (size_t k = 0; k < f->page_list.n; k++)
-			if (f->page_list.v[k] == i + 1)
-				return true;
-		return false;
+		return any_of(k, f->page_list.n, f->page_list.v[k] == i + 1);
 	}
 	return false;
 }

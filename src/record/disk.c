@@ -122,6 +122,19 @@ const char *disk_file(const struct disk *d)
 	return d->file;
 }
 
+char *disk_path(const struct disk *d)
+{
+	return xasprintf("/proc/%d/fd/%d", (int)getpid(), d->memfd);
+}
+
+void disk_set_in_use(struct disk *d, bool in_use)
+{
+	assert(d->ops->in_guest);
+	if (d->in_use && !in_use)
+		d->ops->unmounted(d);
+	d->in_use = in_use;
+}
+
 uint64_t disk_pages_loaded(const struct disk *d)
 {
 	return d->pages_loaded;
@@ -336,9 +349,14 @@ static int claim_device(struct disk *d, int *dev, struct err *err)
 {
 	int r = fault_point("disk.load");
 
-	if (d->ops->claim)
-		return r ? err_set(err, r, "cannot change what %s holds", d->loop.path)
-			 : d->ops->claim(d, err);
+	if (d->ops->in_guest && r)
+		return err_set(err, r, "cannot change what %s holds", d->loop.path);
+	if (d->ops->in_guest)
+		return d->in_use ? err_set(err, -EBUSY,
+					   "cannot change what the guest's %s holds while the "
+					   "guest has it mounted",
+					   d->ops->in_guest)
+				 : 0;
 	*dev = r ? -1 : open_exclusive(d->loop.path);
 	if (*dev < 0)
 		return err_set(err, r ? r : -errno, "cannot change what %s holds: %m",

@@ -60,6 +60,13 @@ const char *disk_recorder(const struct disk *d);
 const char *disk_device(const struct disk *d);
 /* The recorded file behind the device, for file systems that are served from a file; or NULL. */
 const char *disk_file(const struct disk *d);
+/* A path to the content, to be freed, for programs of this user that only read it. */
+char *disk_path(const struct disk *d);
+/*
+ * Tells whether a guest has the disk mounted; then disk_load() fails. Only the driver of the guest
+ * knows: from here, a mounted disk looks like any other use.
+ */
+void disk_set_in_use(struct disk *d, bool in_use);
 /* The content of the device after the last disk_load(), disk_start() or disk_stop(). */
 const struct image *disk_image(struct disk *d);
 /* Pages that disk_load() has written so far. */

@@ -130,10 +130,7 @@ bool disk_bpf_grow_ring(void)
 static struct flight *find_flight(struct bpf_disk *d, uint64_t bio)
 {
 	/* The newest comes first: data follows its request closely. */
-	for (size_t i = d->flights.n; i-- > 0;)
-		if (d->flights.v[i].bio == bio)
-			return &d->flights.v[i];
-	return NULL;
+	return vec_find_last(i, &d->flights, d->flights.v[i].bio == bio);
 }
 
 static enum event_kind kind_of(const struct rec *r)

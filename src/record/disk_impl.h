@@ -13,19 +13,20 @@
 
 struct disk_ops {
 	const char *name;
-	const char *help; /* a sentence: its needs and limits */
 	const char *info; /* the recorder and its limits, for the trace's header */
 	enum disk_kind kind;
+	/* A guest has it, as this: "disk". NULL: there is a device. */
+	const char *in_guest;
+	/* ---- of recorders that disk_open() knows ---- */
+	const char *help; /* a sentence: its needs and limits */
 	/* Checks that it works here: 0, or -errno and a sentence with a remedy. */
 	int (*probe)(struct err *err);
 	/* Makes a disk full of zeros. disk_open() has checked the size. */
 	int (*open)(uint64_t size, struct disk **out, struct err *err);
+	/* ---- of all ---- */
 	void (*close)(struct disk *d);
-	/*
-	 * Checks that the content may be changed now; -EBUSY if not. NULL: there is a device, and a
-	 * process that can open it exclusively may.
-	 */
-	int (*claim)(struct disk *d, struct err *err);
+	/* Takes the last changes of a guest that has unmounted it; NULL: there is no guest. */
+	void (*unmounted)(struct disk *d);
 	/*
 	 * Calls disk_changed() or disk_unknown() for what was written without a recording since the
 	 * last call.
@@ -52,7 +53,8 @@ struct disk {
 	int memfd;	    /* the content */
 	unsigned char *map; /* the same, mapped; a read of a hole through it fills the hole */
 	struct loop loop;
-	char *file; /* for disk_file(), or NULL */
+	char *file;  /* for disk_file(), or NULL */
+	bool in_use; /* by a guest that has it mounted */
 	bool recording;
 	struct trace *trace;			  /* while recording; or NULL */
 	struct vec_of(struct disk_range) changed; /* where the image may be behind */

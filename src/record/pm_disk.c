@@ -31,7 +31,6 @@ static const struct disk_ops disk_pm;
 struct pm_disk {
 	struct disk base;
 	struct pm_disk_driver driver;
-	bool in_use;
 	int stream;
 	const unsigned char *view; /* the stream, mapped */
 	struct vec_of(struct event) marks;
@@ -77,16 +76,6 @@ int pm_disk_open(uint64_t size, struct disk **out, struct err *err)
 	return 0;
 }
 
-static int pm_probe(struct err *err)
-{
-	struct disk *d;
-	int rc = pm_disk_open(1 << 20, &d, err);
-
-	if (!rc)
-		pm_close(d);
-	return rc;
-}
-
 void pm_disk_drive(struct disk *d, const struct pm_disk_driver *by)
 {
 	of_disk(d)->driver = *by;
@@ -95,11 +84,6 @@ void pm_disk_drive(struct disk *d, const struct pm_disk_driver *by)
 int pm_disk_memory(const struct disk *d)
 {
 	return d->memfd;
-}
-
-char *pm_disk_path(const struct disk *d)
-{
-	return xasprintf("/proc/%d/fd/%d", (int)getpid(), d->memfd);
 }
 
 int pm_disk_stream(struct disk *base, struct err *err)
@@ -119,14 +103,11 @@ int pm_disk_stream(struct disk *base, struct err *err)
 	return d->stream;
 }
 
-void pm_disk_in_use(struct disk *base, bool in_use)
+static void pm_unmounted(struct disk *base)
 {
-	struct pm_disk *d = of_disk(base);
-
 	/* The trace of a recording tells the changes. */
-	if (d->in_use && !in_use && !base->trace)
+	if (!base->trace)
 		disk_find_changes(base);
-	d->in_use = in_use;
 }
 
 /* ---- the tracer's test ---- */
@@ -150,7 +131,7 @@ int pm_disk_test(struct disk *base, int (*run)(void *ctx, struct err *err), void
 	struct pm_disk *d = of_disk(base);
 	unsigned char before[SELFTEST_REGION];
 
-	assert(!d->in_use && base->size >= SELFTEST_REGION);
+	assert(!base->in_use && base->size >= SELFTEST_REGION);
 	memcpy(before, base->map, sizeof(before));
 	memset(base->map, 0, sizeof(before));
 	int rc = run(ctx, err);
@@ -173,13 +154,8 @@ static int pm_mark(struct disk *base, const struct event *ev, struct err *err)
 
 		return d->driver.text(d->driver.ctx, words, err);
 	}
-	if (ev->data) {
-		char *text = arena_alloc(&d->texts, ev->len + 1);
-
-		memcpy(text, ev->data, ev->len);
-		text[ev->len] = '\0';
-		copy.data = (const unsigned char *)text;
-	}
+	if (ev->data)
+		copy.data = (const unsigned char *)arena_memdupz(&d->texts, ev->data, ev->len);
 	vec_push(&d->marks, copy);
 	return 0;
 }
@@ -196,12 +172,8 @@ static void put_mark(struct merge *m)
 {
 	struct event ev = m->d->marks.v[m->next_mark++];
 
-	if (ev.data) {
-		char *text = arena_alloc(&m->t->data, ev.len + 1);
-
-		memcpy(text, ev.data, ev.len + 1);
-		ev.data = (const unsigned char *)text;
-	}
+	if (ev.data)
+		ev.data = (const unsigned char *)arena_memdupz(&m->t->data, ev.data, ev.len);
 	vec_push(&m->out, ev);
 }
 
@@ -279,15 +251,6 @@ static int merge_marks(struct pm_disk *d, struct err *err)
 
 /* ---- the recorder ---- */
 
-static int pm_claim(struct disk *base, struct err *err)
-{
-	if (of_disk(base)->in_use)
-		return err_set(err, -EBUSY,
-			       "cannot change what the guest's memory holds while the "
-			       "guest has it mounted");
-	return 0;
-}
-
 /* Does nothing: the content was compared when the guest unmounted it. */
 static int pm_settle(struct disk *base, struct err *err)
 {
@@ -304,7 +267,7 @@ static int pm_start(struct disk *base, struct err *err)
 	arena_clear(&d->texts);
 	if (!base->trace)
 		return 0;
-	if (d->in_use)
+	if (base->in_use)
 		return err_set(err, -EBUSY,
 			       "persistent memory that is mounted cannot be recorded from now on");
 	return d->driver.start(d->driver.ctx, base->loads, err);
@@ -324,7 +287,7 @@ static int pm_stop(struct disk *base, struct err *err)
 	struct pm_counts n;
 
 	if (!t) {
-		if (d->in_use)
+		if (base->in_use)
 			disk_find_changes(base);
 		return 0;
 	}
@@ -347,14 +310,11 @@ static int pm_stop(struct disk *base, struct err *err)
 
 static const struct disk_ops disk_pm = {
 	.name = PM_RECORDER,
-	.help = "is the persistent memory of a guest, and needs no root; an emulated machine tells "
-		"every store, flush and fence",
 	.info = "persistent memory of a guest",
 	.kind = DISK_PM,
-	.probe = pm_probe,
-	.open = pm_disk_open,
+	.in_guest = "memory",
 	.close = pm_close,
-	.claim = pm_claim,
+	.unmounted = pm_unmounted,
 	.settle = pm_settle,
 	.start = pm_start,
 	.drain = pm_settle,

@@ -43,9 +43,4 @@ int pm_disk_stream(struct disk *d, struct err *err) must_check;
 int pm_disk_test(struct disk *d, int (*run)(void *ctx, struct err *err), void *ctx, struct err *err)
 	must_check;
 
-/* While a guest has the disk mounted, disk_load() fails. */
-void pm_disk_in_use(struct disk *d, bool in_use);
-/* A path to the content, to be freed, for programs of this user that only read it. */
-char *pm_disk_path(const struct disk *d);
-
 #endif

@@ -44,7 +44,6 @@ struct guest_disk {
 	struct disk base;
 	struct vhost device;
 	struct vec_of(struct pending_answer) pending;
-	bool in_use;
 	uint64_t *flash;	  /* the places of its pages in the guest's memory, or NULL */
 	struct vhost_chain chain; /* the current request */
 	struct iovec parts[VHOST_RING_MAX];
@@ -268,7 +267,7 @@ static int take_flash(struct guest_disk *d, struct err *err)
 {
 	uint64_t from, to;
 
-	if (!d->in_use || !is_flash_there(d) || is_same(d, d->base.map))
+	if (!d->base.in_use || !is_flash_there(d) || is_same(d, d->base.map))
 		return 0;
 	auto_free unsigned char *now = snapshot(d);
 	if (!now)
@@ -307,7 +306,7 @@ static int look_at_flash(struct guest_disk *d, struct err *err)
 {
 	struct flash_look l = { d, err, 0 };
 
-	if (!d->in_use || !d->flash)
+	if (!d->base.in_use || !d->flash)
 		return 0;
 	return vhost_guard(&d->device.memory, look, &l)
 		       ? l.rc
@@ -385,12 +384,18 @@ int vhost_disk_lay_out(struct disk *base, struct err *err)
 	return 0;
 }
 
-static void forget(struct vhost *v)
+/* Takes the last stores of a guest that has unmounted its flash, or is gone. */
+static void take_last(struct guest_disk *d)
 {
 	struct err ignored = ERR_INIT;
 
-	if (look_at_flash(of_device(v), &ignored))
+	if (look_at_flash(d, &ignored))
 		log_debug("%s", ignored.msg);
+}
+
+static void forget(struct vhost *v)
+{
+	take_last(of_device(v));
 	vec_clear(&of_device(v)->pending);
 }
 
@@ -427,25 +432,6 @@ int vhost_disk_open(uint64_t size, struct disk **out, struct err *err)
 	return 0;
 }
 
-static int guest_probe(struct err *err)
-{
-	struct disk *d;
-	int rc = vhost_disk_open(1 << 20, &d, err);
-
-	if (!rc)
-		guest_close(d);
-	return rc;
-}
-
-static int guest_claim(struct disk *base, struct err *err)
-{
-	if (of_disk(base)->in_use)
-		return err_set(err, -EBUSY,
-			       "cannot change what the guest's disk holds while the "
-			       "guest has it mounted");
-	return 0;
-}
-
 /* Takes all requests that the guest has handed over by now. */
 static int guest_take(struct disk *base, struct err *err)
 {
@@ -459,22 +445,19 @@ static int guest_take(struct disk *base, struct err *err)
 	return look_at_flash(of_disk(base), err);
 }
 
-static int guest_start(struct disk *base, struct err *err)
+static void guest_unmounted(struct disk *base)
 {
-	return guest_take(base, err);
+	take_last(of_disk(base));
 }
 
 static const struct disk_ops disk_vhost = {
 	.name = VHOST_RECORDER,
-	.help = "is the disk of a guest, and needs no root; does not see FUA (a write and a flush "
-		"come instead), nor what is metadata",
 	.info = "disk of a guest: FUA is seen as write and flush",
-	.probe = guest_probe,
-	.open = vhost_disk_open,
+	.in_guest = "disk",
 	.close = guest_close,
-	.claim = guest_claim,
+	.unmounted = guest_unmounted,
 	.settle = guest_take,
-	.start = guest_start,
+	.start = guest_take,
 	.drain = guest_take,
 	.stop = guest_take,
 };
@@ -483,20 +466,4 @@ struct vhost *vhost_disk_device(struct disk *d)
 {
 	assert(d->ops == &disk_vhost);
 	return &of_disk(d)->device;
-}
-
-char *vhost_disk_path(const struct disk *d)
-{
-	return xasprintf("/proc/%d/fd/%d", (int)getpid(), d->memfd);
-}
-
-void vhost_disk_in_use(struct disk *d, bool in_use)
-{
-	struct err ignored = ERR_INIT;
-
-	assert(d->ops == &disk_vhost);
-	/* Takes the last stores. */
-	if (!in_use && look_at_flash(of_disk(d), &ignored))
-		log_debug("%s", ignored.msg);
-	of_disk(d)->in_use = in_use;
 }

@@ -17,13 +17,6 @@ enum { VHOST_FLASH_PAGE = 4096 };
 int vhost_disk_open(uint64_t size, struct disk **out, struct err *err) must_check;
 /* The device, to be served by the code that waits for the guest. */
 struct vhost *vhost_disk_device(struct disk *d);
-/* A path to the content, to be freed, for programs of this user that only read it. */
-char *vhost_disk_path(const struct disk *d);
-/*
- * Tells whether a guest has the disk mounted; then disk_load() fails. Only the driver of the guest
- * knows: from here, a mounted disk looks like any other use.
- */
-void vhost_disk_in_use(struct disk *d, bool in_use);
 
 /*
  * Makes the disk flash: its content lies in the guest's memory, in pages that the guest has

@@ -211,9 +211,7 @@ int app_export_script(const struct app_view *v, const struct app_case *c, struct
 		err_set(err, rc, "the crash directory has more than %d MiB: too much for a script",
 			CONTENT_MAX >> 20);
 	add_tail(v, c, out);
-	for (size_t i = 0; i < x.linked.n; i++)
-		free(x.linked.v[i].path);
-	vec_release(&x.linked);
+	vec_release_each(p, &x.linked, free(p->path));
 	strbuf_release(&x.path);
 	app_state_release(&s);
 	return rc;

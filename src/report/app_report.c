@@ -33,9 +33,7 @@ int app_view_load(struct app_view *v, const char *dir, struct err *err)
 
 void app_view_release(struct app_view *v)
 {
-	for (size_t i = 0; i < v->cases.n; i++)
-		case_finding_release(&app_kind, &v->cases.v[i]);
-	vec_release(&v->cases);
+	vec_release_each(p, &v->cases, case_finding_release(&app_kind, p));
 	vec_release(&v->at);
 	record_release(app_kind.summary, &v->summary);
 }
@@ -323,18 +321,9 @@ static void json_stack(const struct app_view *v, const struct row *r, struct jso
 		const struct stack_frame *f = &v->stacks->frames.v[s->frames[i]];
 		const struct stack_module *m = &v->stacks->modules.v[f->module];
 
-		json_object(j);
-		json_kv_string(j, "module", m->path);
-		if (m->build_id)
-			json_kv_string(j, "build_id", m->build_id);
-		json_kv_uint(j, "offset", f->offset);
-		if (f->function)
-			json_kv_string(j, "function", f->function);
-		if (f->file)
-			json_kv_string(j, "file", f->file);
-		if (f->line)
-			json_kv_uint(j, "line", f->line);
-		json_end(j);
+		json_object_of(j, KV("module", m->path), KV_SOME("build_id", m->build_id),
+			       KV("offset", f->offset), KV_SOME("function", f->function),
+			       KV_SOME("file", f->file), KV_SOME("line", f->line));
 	}
 	json_end(j);
 }
@@ -369,12 +358,10 @@ static int json_case(const struct app_view *v, const struct app_case *c, struct 
 		add_row(v, &rows.v[i], &words);
 		json_object(j);
 		json_kvs(j, KV("event", rows.v[i].event),
-			 KV("op", call ? posix_op_name(call->op) : "acknowledge"));
-		if (call && call->path)
-			json_kv_string(j, "path", call->path);
-		if (call && call->path2)
-			json_kv_string(j, "path2", call->path2);
-		json_kvs(j, KV("words", strbuf_str(&words)),
+			 KV("op", call ? posix_op_name(call->op) : "acknowledge"),
+			 KV_SOME("path", call ? call->path : NULL),
+			 KV_SOME("path2", call ? call->path2 : NULL),
+			 KV("words", strbuf_str(&words)),
 			 KV("fate", view_fate_name(rows.v[i].fate)));
 		json_stack(v, &rows.v[i], j);
 		json_end(j);

@@ -40,7 +40,7 @@ static void put_workload(const struct view *v, struct json *j)
 /* Adds an event's place in the program, and its callers, as far as they have names. */
 static void put_place(const struct view_crash *c, const struct event *ev, struct json *j)
 {
-	json_kv_string(j, "place", view_place(c, ev));
+	json_kvs(j, KV("place", view_place(c, ev)));
 	json_kv_array(j, "callers");
 	const char *name;
 	for (size_t i = 0; (name = view_caller(c, ev, i)); i++)
@@ -72,7 +72,7 @@ static void put_writes(const struct view_crash *c, struct json *j)
 				 KV("cpu", ev->cpu), KV("pc", ev->pc));
 			put_place(c, ev, j);
 		}
-		json_kv_string(j, "fate", view_fate_name(view_fate(c, i)));
+		json_kvs(j, KV("fate", view_fate_name(view_fate(c, i))));
 		json_end(j);
 	}
 	json_end(j);
@@ -123,7 +123,7 @@ void report_json_case(const struct view *v, struct json *j)
 		 KV("diagnosis", v->diagnosis.len ? v->diagnosis.buf : NULL));
 	put_workload(v, j);
 	put_writes(&v->crash, j);
-	json_kv_string(j, "trace_error", v->no_trace);
+	json_kvs(j, KV("trace_error", v->no_trace));
 	put_second(v, j);
 	put_trees(v, j);
 	json_kvs(j, KV("kernel_log", strbuf_str(&v->kernel_log)), KV("said", strbuf_str(&v->said)));
@@ -137,7 +137,7 @@ static void put_facts(const struct run_view *r, struct json *j)
 
 	json_kv_object(j, "options");
 	for (size_t i = 0; i < r->options.n; i++)
-		json_kv_string(j, r->options.v[i].key, r->options.v[i].value);
+		json_kvs(j, KV(r->options.v[i].key, r->options.v[i].value));
 	json_end(j);
 	json_kvs(j, KV("target", run_view_option(r, "target")),
 		 KV("kernel", run_view_option(r, "kernel")));
@@ -155,8 +155,7 @@ int report_json_run(const struct run_view *r, struct json *j, struct err *err)
 	int rc = 0;
 
 	json_object(j);
-	json_kv_string(j, "run", r->dir);
-	json_kv_string(j, "version", r->version);
+	json_kvs(j, KV("run", r->dir), KV("version", r->version));
 	put_facts(r, j);
 	json_kv_array(j, "clusters");
 	vec_each(c, &r->clusters) {

@@ -6,72 +6,9 @@
  * H1: all text from a file goes through report_html_escape(); no attribute holds any of it.
  */
 #include "report/report.h"
+#include "report/texts.h"
 
 enum { CASES_LISTED = 50, HEADLINE = 90 };
-
-static const char style[] =
-	":root{--bg:#fff;--fg:#1c1f24;--dim:#667080;--line:#d8dde4;--box:#f5f7fa;--red:#c62828;--"
-	"redbg:#fdecea;--green:#2e7d32;--greenbg:#e8f5e9;--amber:#8a5a00;--amberbg:#fff4dc;--blue:#"
-	"1565c0;--later:#c3c9d2}\n"
-	"@media(prefers-color-scheme:dark){:root{--bg:#15181d;--fg:#e4e7eb;--dim:#98a2b0;--line:#"
-	"333a44;--box:#1d2229;--red:#ff7a70;--redbg:#3a1d1c;--green:#7bc67f;--greenbg:#1b3020;--"
-	"amber:#f0be6a;--amberbg:#362a13;--blue:#7ab8ff;--later:#4a525e}}\n"
-	"*{box-sizing:border-box}body{margin:0 auto;max-width:1240px;padding:24px 20px "
-	"60px;background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif}\n"
-	"h1{font-size:24px;margin:0 0 4px}h2{font-size:19px;margin:36px 0 "
-	"10px}h3{font-size:12px;margin:20px 0 "
-	"6px;color:var(--dim);text-transform:uppercase;letter-spacing:.06em}\n"
-	"a{color:var(--blue)}code,pre,svg text,.tree td,.ops "
-	"td{font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px}svg "
-	"text{font-size:12px}\n"
-	"pre{background:var(--box);border:1px solid var(--line);border-radius:6px;padding:10px "
-	"12px;overflow-x:auto;margin:6px 0;white-space:pre-wrap;overflow-wrap:anywhere}\n"
-	"table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:3px "
-	"10px;vertical-align:top;overflow-wrap:anywhere}th{color:var(--dim);font-weight:500;border-"
-	"bottom:1px solid var(--line)}\n"
-	".sum "
-	"td:first-child{color:var(--dim);white-space:nowrap;width:1%}.num{text-align:right;white-"
-	"space:nowrap;width:1%}\n"
-	"details.case{border:1px solid var(--line);border-radius:8px;margin:14px 0;padding:0 "
-	"16px}details.case[open]{padding-bottom:14px}details.case>summary{padding:12px "
-	"0;font-weight:600}summary{cursor:pointer}summary .tag{font-weight:400}\n"
-	".tag{color:var(--dim);font-size:13px}.bad{color:var(--red)}.note{color:var(--dim)}\n"
-	".said{border-left:4px solid var(--red);background:var(--redbg);padding:8px "
-	"12px;border-radius:0 6px 6px 0;margin:0 0 6px;overflow-wrap:anywhere}.said "
-	"small{display:block;font-size:14px;color:var(--fg);opacity:.8}\n"
-	".ops td:first-child{color:var(--dim);text-align:right;width:44px}.ops tr.cut "
-	"td{border-top:2px solid var(--red);color:var(--red);font-family:system-ui,sans-serif}.ops "
-	".setup{color:var(--dim)}.ops tr.not td{color:var(--dim);text-decoration:line-through}\n"
-	".tree{table-layout:fixed}.tree td{border-bottom:1px solid "
-	"var(--line);width:50%;white-space:pre-wrap}.tree .gone "
-	"td:first-child{background:var(--redbg);color:var(--red)}.tree .extra "
-	"td:last-child{background:var(--greenbg);color:var(--green)}.tree .changed "
-	"td{background:var(--amberbg);color:var(--amber)}\n"
-	".tree .free td{color:var(--dim);font-style:italic}.tree+.note{margin-top:6px}\n"
-	".scroll{overflow-x:auto;border:1px solid "
-	"var(--line);border-radius:6px;background:var(--box)}svg{display:block}\n"
-	".lane text{fill:var(--dim)}.lane path{stroke:var(--line);fill:none}.op "
-	"rect{fill:var(--bg);stroke:var(--dim)}.op text{fill:var(--fg)}.op.persist "
-	"rect{stroke:var(--green);stroke-width:2;fill:var(--greenbg)}\n"
-	".flush path{fill:var(--blue)}.flush .through{stroke:var(--blue);stroke-dasharray:2 "
-	"4;fill:none;opacity:.6}.fua{fill:var(--green)}\n"
-	".w path{stroke-width:2;stroke:var(--dim);fill:none}.w rect,.w "
-	"circle{stroke-width:2}.durable rect,.durable "
-	"circle{fill:var(--green);stroke:var(--green)}.durable "
-	"path{stroke:var(--green);opacity:.55}.survived rect,.survived "
-	"circle{fill:var(--blue);stroke:var(--blue)}.survived "
-	"path{stroke:var(--blue);opacity:.55}.lost rect,.lost "
-	"circle{fill:var(--box);stroke:var(--red)}.lost path{stroke:var(--red);opacity:.55}.torn "
-	"rect,.torn circle{fill:var(--amber);stroke:var(--red)}.torn "
-	"path{stroke:var(--red)}.later{opacity:.55}.later rect,.later "
-	"circle{fill:var(--later);stroke:var(--later)}.later path{stroke:var(--later)}\n"
-	".crash path{stroke:var(--red);stroke-width:2}.crash text{fill:var(--red)}.crash "
-	"rect{fill:var(--red);opacity:.06}\n"
-	".legend{display:grid;grid-template-columns:repeat(5,auto);gap:4px "
-	"18px;color:var(--dim);font-size:13px;margin:6px 0}.legend "
-	"svg{display:inline-block;vertical-align:-2px;margin-right:5px}\n"
-	"@media(max-width:900px){.legend{grid-template-columns:auto auto}}\n"
-	"details.options{margin:8px 0;color:var(--dim)}\n";
 
 /* ---- escaping ---- */
 
@@ -459,7 +396,7 @@ int report_html_run(const struct run_view *r, struct strbuf *out, struct err *er
 			 "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
 			 "<meta name=\"color-scheme\" content=\"light dark\">\n<title>outage: ");
 	html_addf(out, "%s</title>\n<style>\n", r->dir);
-	strbuf_addf(out, "%s</style></head><body>\n<h1>", style);
+	strbuf_addf(out, "%s</style></head><body>\n<h1>", style_run);
 	if (r->findings)
 		strbuf_addf(out, "<span class=\"bad\">%llu %s</span> in %llu %s</h1>\n",
 			    COUNT_S(r->findings, "finding"), COUNT_S(r->clusters.n, "cluster"));

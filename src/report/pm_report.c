@@ -53,12 +53,10 @@ static void add_words(const struct pm_run *r, uint64_t event, struct strbuf *wor
 /* True near a lost store or the crash; events that are not shown do not count. */
 static bool is_near(const struct pm_run *r, const struct crash_state *s, uint64_t event)
 {
-	if (event + BEFORE >= s->point && event < s->point + AFTER)
-		return true;
-	for (size_t i = 0; i < s->lost.n; i++)
-		if (event + BEFORE >= s->lost.v[i] && event <= s->lost.v[i] + AFTER)
-			return true;
-	return r->trace.events.v[event].kind == EV_TEXT;
+	return (event + BEFORE >= s->point && event < s->point + AFTER) ||
+	       any_of(i, s->lost.n,
+		      event + BEFORE >= s->lost.v[i] && event <= s->lost.v[i] + AFTER) ||
+	       r->trace.events.v[event].kind == EV_TEXT;
 }
 
 static void add_rows(const struct pm_run *r, const struct crash_state *s, struct strbuf *out)

@@ -12,6 +12,7 @@
 
 #include "app/posix_log.h"
 #include "report/report.h"
+#include "report/texts.h"
 
 enum {
 	ROWS = 500,
@@ -30,30 +31,6 @@ enum {
 	LABEL_CHARS = 22,
 	BOX_CHARS = 22,
 };
-
-static const char style[] =
-	"svg{background:#fff}text{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans "
-	"Mono',monospace;fill:#1c1f24}\n"
-	".title{font:600 16px system-ui,'DejaVu Sans',sans-serif}.words,.cut{font:12px "
-	"system-ui,'DejaVu Sans',sans-serif;fill:#667080}.cut{fill:#c62828}\n"
-	".dim{fill:#8a93a1;font-size:11px}.label{font-weight:600}.right{text-anchor:end}.mid{text-"
-	"anchor:middle}\n"
-	".line{stroke:#d8dde4;stroke-width:2}.rule{stroke:#d8dde4}.stripe{fill:#f5f7fa}.band{fill:#"
-	"eef1f5}\n"
-	".data rect{fill:#e3effb;stroke:#1565c0}.name rect{fill:#f1e8f8;stroke:#7b3fa0}.other "
-	"rect{fill:#f5f7fa;stroke:#98a2b0}\n"
-	".sync rect{fill:#2e7d32;stroke:#2e7d32}.sync text{fill:#fff;font-weight:600}.sync "
-	"path{stroke:#2e7d32;stroke-width:3}\n"
-	".unsynced rect{fill:#fdecea;stroke:#c62828;stroke-width:2;stroke-dasharray:5 3}.unsynced "
-	"text{fill:#8e1b1b}.lost{fill:#c62828;font-size:11px}\n"
-	".gone rect{fill:#fff;stroke:#98a2b0;stroke-dasharray:2 3}.gone text{fill:#667080}\n"
-	".failed rect{fill:#fff;stroke:#c62828}.failed text{fill:#c62828}\n"
-	".arrow{stroke:#7b3fa0;stroke-width:2;fill:none}.head{fill:#7b3fa0}.moved{stroke:#98a2b0;"
-	"stroke-dasharray:2 3;fill:none}\n"
-	".times path{stroke:#8a5a00;stroke-width:2;fill:none}.times "
-	"text{fill:#8a5a00;font-weight:600}\n"
-	".dead rect{fill:#c62828;stroke:#8e1b1b}.dead text{fill:#fff;font-weight:600}\n"
-	".note path{stroke:#c62828;stroke-width:2}.note text{fill:#c62828}\n";
 
 struct lane {
 	const char *path; /* NULL: all other files */
@@ -673,7 +650,7 @@ void posix_graph(const struct posix_log *log, const struct posix_selection *sel,
 		    "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
 		    "viewBox=\"0 0 %d %d\" role=\"img\">\n<style>%s</style>\n"
 		    "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
-		    g.width, g.height, g.width, g.height, style);
+		    g.width, g.height, g.width, g.height, style_graph);
 	draw_head(&g);
 	draw_lanes(&g);
 	draw_rows(&g);

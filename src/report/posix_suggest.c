@@ -376,9 +376,5 @@ void posix_suggest(const struct posix_log *log, const struct posix_selection *se
 
 void posix_suggestions_release(struct posix_suggestions *s)
 {
-	for (size_t i = 0; i < s->list.n; i++) {
-		free(s->list.v[i].command);
-		free(s->list.v[i].why);
-	}
-	vec_release(&s->list);
+	vec_release_each(p, &s->list, free(p->command), free(p->why));
 }

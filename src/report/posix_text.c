@@ -119,18 +119,6 @@ void posix_add_line(struct strbuf *sb, const struct posix_call *c, const struct 
 
 /* ---- JSON ---- */
 
-static void json_some(struct json *j, const char *key, uint64_t value)
-{
-	if (value)
-		json_kv_uint(j, key, value);
-}
-
-static void json_text(struct json *j, const char *key, const char *value)
-{
-	if (value)
-		json_kv_string(j, key, value);
-}
-
 static void json_flags(struct json *j, uint32_t flags)
 {
 	if (!flags)
@@ -153,25 +141,16 @@ void posix_json_call(struct json *j, const struct posix_call *c, const struct po
 {
 	const char *arg = posix_arg_name(p->op);
 
-	json_kv_string(j, "call", posix_op_name(p->op));
-	json_some(j, "number", p->number);
-	json_text(j, "path", c->path);
-	json_text(j, "path2", c->path2);
-	json_some(j, "ino", p->ino);
-	json_some(j, "ino2", p->ino2);
-	json_some(j, "dir", p->dir);
-	json_some(j, "dir2", p->dir2);
-	json_text(j, "name", p->name);
-	json_text(j, "name2", p->name2);
-	json_kvs(j, KV("offset", p->offset), KV("len", p->len));
+	json_kvs(j, KV("call", posix_op_name(p->op)), KV_SOME("number", p->number),
+		 KV_SOME("path", c->path), KV_SOME("path2", c->path2), KV_SOME("ino", p->ino),
+		 KV_SOME("ino2", p->ino2), KV_SOME("dir", p->dir), KV_SOME("dir2", p->dir2),
+		 KV_SOME("name", p->name), KV_SOME("name2", p->name2), KV("offset", p->offset),
+		 KV("len", p->len));
 	if (arg)
-		json_kv_uint(j, arg, p->arg);
-	json_some(j, "pid", p->pid);
-	json_some(j, "tid", p->tid);
-	json_kvs(j, KV("uid", p->uid), KV("gid", p->gid));
-	json_some(j, "duration_ns", p->duration_ns);
-	json_some(j, "occurrence", c->occurrence);
-	json_text(j, "fate", fate_word(c->fate));
+		json_kvs(j, KV(arg, p->arg));
+	json_kvs(j, KV_SOME("pid", p->pid), KV_SOME("tid", p->tid), KV("uid", p->uid),
+		 KV("gid", p->gid), KV_SOME("duration_ns", p->duration_ns),
+		 KV_SOME("occurrence", c->occurrence), KV_SOME("fate", fate_word(c->fate)));
 	json_flags(j, p->flags);
 }
 
@@ -301,11 +280,9 @@ void posix_text_runs(const struct posix_log *log, const struct posix_selection *
 static void json_run(const struct posix_call *c, struct span s, struct json *j)
 {
 	json_object(j);
-	json_kv_string(j, "call", posix_op_name(c->op));
-	json_text(j, "path", c->path);
-	json_text(j, "path2", c->path2);
-	json_kvs(j, KV("least", s.least), KV("most", s.most), KV("bytes", s.bytes));
-	json_text(j, "fate", fate_word(c->fate));
+	json_kvs(j, KV("call", posix_op_name(c->op)), KV_SOME("path", c->path),
+		 KV_SOME("path2", c->path2), KV("least", s.least), KV("most", s.most),
+		 KV("bytes", s.bytes), KV_SOME("fate", fate_word(c->fate)));
 	if (c->result < 0) {
 		json_key(j, "result");
 		json_int(j, c->result);

@@ -36,96 +36,13 @@ static const struct {
 	unsigned part;
 	const char *source;
 } parts[] = {
-	{ PART_FILE, "/* A path is opened for one call; a handle stays open. */\n"
-		     "static int get(int fd, const char *path, int flags)\n{\n"
-		     "\treturn path ? open(path, flags | O_NONBLOCK | O_NOCTTY, 0644) : fd;\n}\n\n"
-		     "static long done(int fd, const char *path, long rc)\n{\n"
-		     "\tif (path)\n\t\tclose(fd);\n\treturn rc;\n}\n\n" },
-	{ PART_MADE, "static long made(int fd)\n{\n\tint error = errno;\n\n\tif (fd < 0)\n"
-		     "\t\treturn -error;\n\tclose(fd);\n\treturn 0;\n}\n\n" },
-	{ PART_CONTENT,
-	  "/* Every 8 bytes of a file say which operation wrote them, and where. */\n"
-	  "static void fill(unsigned long long op, unsigned long long offset, char *to, size_t "
-	  "len)\n{\n"
-	  "\tstatic const char digits[] =\n"
-	  "\t\t\"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-\";\n"
-	  "\tconst unsigned long long mask = (1ULL << 48) - 1, mix = 0x9e3779b97f4bULL;\n\n"
-	  "\tfor (; len; len--, offset++) {\n"
-	  "\t\tunsigned long long v = (op << 32 | TAG << 22 | (offset / 8 & 0x3fffff)) & mask;\n\n"
-	  "\t\tv = v * mix & mask;\n\t\tv ^= v >> 24;\n"
-	  "\t\tv = v * mix & mask;\n\t\tv ^= v >> 24;\n"
-	  "\t\t*to++ = digits[v >> (42 - 6 * (offset % 8)) & 63];\n\t}\n}\n\n" },
-	{ PART_WRITE,
-	  "enum how { AT_POSITION, AT_OFFSET, AT_END };\n\n"
-	  "static long put_data(int op, int fd, const char *path, int flags, enum how how, long "
-	  "long offset,\n\t\t     size_t len, int sync_flags)\n{\n"
-	  "\tint f = get(fd, path, flags);\n\tstruct stat st;\n\tvoid *data = NULL;\n\tlong rc;\n\n"
-	  "\tif (f < 0)\n\t\treturn path ? -errno : -EBADF;\n"
-	  "\tif (fstat(f, &st) < 0 || posix_memalign(&data, 4096, len ? len : 1))\n"
-	  "\t\treturn done(f, path, -ENOMEM);\n"
-	  "\tif (how == AT_END)\n\t\tlseek(f, 0, SEEK_END);\n"
-	  "\tif (how == AT_POSITION)\n\t\tlseek(f, offset, SEEK_SET);\n"
-	  "\tint at_end = how == AT_END || (!path && fcntl(f, F_GETFL) & O_APPEND);\n"
-	  "\tfill(op, at_end ? st.st_size : offset, data, len);\n"
-	  "\tstruct iovec iov = { data, len };\n"
-	  "\trc = result(pwritev2(f, &iov, 1, how == AT_OFFSET ? offset : -1, path ? 0 : "
-	  "sync_flags));\n"
-	  "\tfree(data);\n\treturn done(f, path, rc);\n}\n\n" },
-	{ PART_MMAP,
-	  "static long map_data(int op, int fd, const char *path, long long offset, size_t len, "
-	  "int sync)\n{\n"
-	  "\tint f = get(fd, path, O_RDWR | O_CREAT);\n\tlong long start = offset / 4096 * "
-	  "4096;\n\tsize_t size = offset - start + len;\n\tstruct stat st;\n\tlong rc = 0;\n\n"
-	  "\tif (f < 0)\n\t\treturn path ? -errno : -EBADF;\n"
-	  "\tif (fstat(f, &st) < 0 || (st.st_size < offset + (long long)len &&\n"
-	  "\t\t\t\t     fallocate(f, 0, offset, len) < 0))\n"
-	  "\t\treturn done(f, path, -errno);\n"
-	  "\tchar *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, f, start);\n"
-	  "\tif (map == MAP_FAILED)\n\t\treturn done(f, path, -errno);\n"
-	  "\tfill(op, offset, map + (offset - start), len);\n"
-	  "\tif (sync)\n\t\trc = result(msync(map, size, MS_SYNC));\n"
-	  "\tmunmap(map, size);\n\treturn done(f, path, rc < 0 ? rc : (long)len);\n}\n\n" },
-	{ PART_ON_FILE, "/* One call on a descriptor. */\n"
-			"#define ON_FILE(fd, path, flags, call)                              \\\n"
-			"\t({                                                           \\\n"
-			"\t\tint f = get(fd, path, flags);                        \\\n"
-			"\t\tf < 0 ? (long)-errno : done(f, path, result(call));  \\\n"
-			"\t})\n\n" },
-	{ PART_RENAME, "static long rename_with(const char *from, const char *to, unsigned flags)\n"
-		       "{\n\treturn result(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, "
-		       "flags));\n}\n\n" },
-	{ PART_READ,
-	  "static long read_at(int fd, const char *path, long long offset, size_t len)\n{\n"
-	  "\tint f = get(fd, path, O_RDONLY);\n\tchar *data = malloc(len ? len : 1);\n\n"
-	  "\tlong rc = f < 0 ? -errno : data ? result(pread(f, data, len, offset)) : -ENOMEM;\n"
-	  "\tfree(data);\n\treturn f < 0 ? rc : done(f, path, rc);\n}\n\n" },
-	{ PART_COPY,
-	  "static long copy_range(int fd, const char *path, off_t offset, int to_fd, const char "
-	  "*to_path,\n\t\t       off_t to_offset, size_t len)\n{\n"
-	  "\tint from = get(fd, path, O_RDONLY);\n\n\tif (from < 0)\n\t\treturn -errno;\n"
-	  "\tint to = get(to_fd, to_path, O_WRONLY | O_CREAT);\n\n"
-	  "\tlong rc = to < 0 ? -errno : result(copy_file_range(from, &offset, to, &to_offset, "
-	  "len, 0));\n\tif (to >= 0)\n\t\tdone(to, to_path, 0);\n"
-	  "\treturn done(from, path, rc);\n}\n\n" },
-	{ PART_CLONE,
-	  "static long clone_file(int fd, const char *path, int to_fd, const char *to_path)\n{\n"
-	  "\tint from = get(fd, path, O_RDONLY);\n\n\tif (from < 0)\n\t\treturn -errno;\n"
-	  "\tint to = get(to_fd, to_path, O_WRONLY | O_CREAT);\n\n"
-	  "\tlong rc = to < 0 ? -errno : result(ioctl(to, FICLONE, from));\n"
-	  "\tif (to >= 0)\n\t\tdone(to, to_path, 0);\n\treturn done(from, path, rc);\n}\n\n" },
-	{ PART_REMOVE, "static long remove_any(const char *path)\n{\n"
-		       "\tlong rc = result(unlink(path));\n\n"
-		       "\treturn rc == -EISDIR ? result(rmdir(path)) : rc;\n}\n\n" },
-	{ PART_SYNC, "static long sync_here(void)\n{\n\tint fd = open(\".\", O_RDONLY);\n"
-		     "\tlong rc = result(fd < 0 ? fd : syncfs(fd));\n\n\tif (fd >= 0)\n"
-		     "\t\tclose(fd);\n\treturn rc;\n}\n\n" },
-	{ PART_DROP, "static long drop_caches(void)\n{\n"
-		     "\tint fd = open(\"/proc/sys/vm/drop_caches\", O_WRONLY);\n"
-		     "\tlong rc = result(fd < 0 ? fd : write(fd, \"3\", 1));\n\n\tif (fd >= 0)\n"
-		     "\t\tclose(fd);\n\treturn rc < 0 ? rc : 0;\n}\n\n" },
-	{ PART_TIMES, "static long set_times(int fd, const char *path, long long atime, long long "
-		      "mtime)\n{\n\tstruct timespec times[2] = { { atime, 0 }, { mtime, 0 } };\n\n"
-		      "\treturn ON_FILE(fd, path, O_RDONLY, futimens(f, times));\n}\n\n" },
+	{ PART_FILE, program_file },	   { PART_MADE, program_made },
+	{ PART_CONTENT, program_content }, { PART_WRITE, program_write },
+	{ PART_MMAP, program_mmap },	   { PART_ON_FILE, program_on_file },
+	{ PART_RENAME, program_rename },   { PART_READ, program_read },
+	{ PART_COPY, program_copy },	   { PART_CLONE, program_clone },
+	{ PART_REMOVE, program_remove },   { PART_SYNC, program_sync },
+	{ PART_DROP, program_drop },	   { PART_TIMES, program_times },
 };
 
 #define ON_FILE_PARTS (PART_FILE | PART_ON_FILE)
@@ -293,22 +210,10 @@ static void put_head(const struct view *v, const struct live *l, struct strbuf *
 			    "it is mounted");
 	strbuf_adds(out, ".\n *\n * gcc -Wall -o workload workload.c && ./workload DIR\n *\n");
 	put_status(l, out);
-	strbuf_adds(out, " */\n#define _GNU_SOURCE\n#include <errno.h>\n#include <fcntl.h>\n"
-			 "#include <linux/fs.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
-			 "#include <string.h>\n#include <sys/ioctl.h>\n#include <sys/mman.h>\n"
-			 "#include <sys/stat.h>\n#include <sys/syscall.h>\n"
-			 "#include <sys/sysmacros.h>\n#include <sys/uio.h>\n"
-			 "#include <sys/xattr.h>\n#include <unistd.h>\n\n");
+	strbuf_adds(out, " */\n");
+	strbuf_adds(out, program_head);
 	strbuf_addf(out, "#define TAG %uULL\n\n", content_tag(&v->c.workload));
-	strbuf_adds(out,
-		    "static int differ;\n\n"
-		    "__attribute__((unused)) static long result(long rc)\n{\n"
-		    "\treturn rc < 0 ? -errno : rc;\n}\n\n"
-		    "static void say(int op, const char *text, long got, long then)\n{\n"
-		    "\tprintf(\"%3d  %s: %ld%s%s\\n\", op, text, got, got < 0 ? \", \" : \"\",\n"
-		    "\t       got < 0 ? strerror((int)-got) : \"\");\n"
-		    "\tif (got == then)\n\t\treturn;\n"
-		    "\tprintf(\"     when it was found: %ld\\n\", then);\n\tdiffer = 1;\n}\n\n");
+	strbuf_adds(out, program_say);
 }
 
 static void put_parts(const struct workload *w, struct strbuf *out)
@@ -342,37 +247,6 @@ static void put_operation(const struct view *v, size_t i, struct strbuf *out)
 }
 
 /* ---- the final tree ---- */
-
-static const char looking[] =
-	"#define MAYBE __attribute__((unused)) static\n\n"
-	"static int told, shows, untold;\n\n"
-	"MAYBE void judge(const char *path, const char *what, int as_expected)\n{\n"
-	"\tprintf(\"%s: %s is %sas expected\\n\", path, what, as_expected ? \"\" : \"NOT \");\n"
-	"\ttold = 1;\n\tshows |= !as_expected;\n}\n\n"
-	"MAYBE void cannot_tell(const char *what)\n{\n"
-	"\tprintf(\"cannot be told: %s\\n\", what);\n\tuntold = 1;\n}\n\n"
-	"MAYBE struct stat *look(const char *path)\n{\n\tstatic struct stat st;\n\n"
-	"\tif (lstat(path, &st) < 0)\n\t\tmemset(&st, 0xff, sizeof(st));\n\treturn &st;\n}\n\n"
-	"MAYBE int there(const char *path)\n{\n\tstruct stat st;\n\n"
-	"\treturn lstat(path, &st) == 0;\n}\n\n"
-	"MAYBE int leads_to(const char *path, const char *target)\n{\n\tchar text[4097];\n"
-	"\tssize_t n = readlink(path, text, sizeof(text));\n\n"
-	"\treturn n == (ssize_t)strlen(target) && memcmp(text, target, n) == 0;\n}\n\n"
-	"/* A length of -1: it has no such attribute. */\n"
-	"MAYBE int has_value(const char *path, const char *name, const char *value, long len)\n{\n"
-	"\tstatic char text[65536];\n"
-	"\tlong n = lgetxattr(path, name, text, sizeof(text));\n\n"
-	"\treturn n == len && (n < 0 || memcmp(text, value, n) == 0);\n}\n\n"
-	"/* As cksum(1). */\n"
-	"MAYBE unsigned add_byte(unsigned crc, unsigned byte)\n{\n\tcrc ^= byte << 24;\n"
-	"\tfor (int bit = 0; bit < 8; bit++)\n"
-	"\t\tcrc = crc & 0x80000000 ? crc << 1 ^ 0x04c11db7 : crc << 1;\n\treturn crc;\n}\n\n"
-	"MAYBE int has_sum(const char *path, unsigned sum)\n{\n"
-	"\tFILE *file = fopen(path, \"r\");\n\tunsigned crc = 0;\n\tunsigned long long n = 0;\n"
-	"\tint c;\n\n\tif (!file)\n\t\treturn 0;\n"
-	"\tfor (; (c = getc(file)) != EOF; n++)\n\t\tcrc = add_byte(crc, c);\n"
-	"\tfor (; n; n >>= 8)\n\t\tcrc = add_byte(crc, n & 0xff);\n"
-	"\tfclose(file);\n\treturn ~crc == sum;\n}\n\n";
 
 static void put_bytes(struct strbuf *out, const unsigned char *data, size_t len)
 {
@@ -520,7 +394,7 @@ void export_program(const struct view *v, struct strbuf *out)
 	put_head(v, &l, out);
 	put_parts(w, out);
 	if (l.kind != LIVE_NONE)
-		strbuf_adds(out, looking);
+		strbuf_adds(out, program_looking);
 	strbuf_adds(out, "int main(int argc, char **argv)\n{\n\tlong got;\n");
 	for (size_t i = 0; i < w->handles.n; i++) {
 		strbuf_addf(out, "\tint h%zu = -1; /* ", i);

@@ -31,59 +31,6 @@ static void put_expected(const struct view *v, struct strbuf *out)
 	strbuf_adds(out, "END_OF_LISTING\n}\n\n");
 }
 
-static const char head[] =
-	"# Shows what a crash left on a disk: recovers and mounts a copy of crash.img, which lies\n"
-	"# beside this script, looks for what was found, and uses the file system where that is\n"
-	"# when it shows. What a kernel dies of, this one may die of, too. Needs root, losetup,\n"
-	"# mount and GNU find; for extended attributes getfattr or python3. Nothing stays "
-	"mounted.\n"
-	"# OUTAGE_PMEM=DEVICE puts the copy there, over what it has, instead of behind a loop\n"
-	"# device: some file systems are for persistent memory only.\n"
-	"# Exit status: 1 if the problem shows, 0 if it does not, 2 if it cannot be told.\n"
-	"set -u\n"
-	"export LC_ALL=C\n"
-	"here=$(cd \"$(dirname \"$0\")\" && pwd) || exit 2\n"
-	"if [ \"$(id -u)\" != 0 ]; then\n"
-	"\techo 'this script must be run as root: it mounts' >&2\n"
-	"\texit 2\n"
-	"fi\n"
-	"# In a mount namespace of its own the mount has no copies: umount does end it.\n"
-	"if [ -z \"${OUTAGE_ALONE:-}\" ] && unshare -m true 2>/dev/null; then\n"
-	"\texport OUTAGE_ALONE=1\n"
-	"\texec unshare -m sh \"$0\" \"$@\"\n"
-	"fi\n"
-	"dev=\n"
-	"server=\n"
-	"no_program=0\n"
-	"tab=$(printf '\\t')\n"
-	"work=$(mktemp -d) || exit 2\n"
-	"mnt=$work/mnt\n"
-	"disk=$work/disk.img\n"
-	"clean_up() {\n"
-	"\tcd /\n"
-	"\t! mountpoint -q \"$mnt\" || umount \"$mnt\" || umount -l \"$mnt\"\n"
-	"\t[ -z \"$dev\" ] || [ \"$dev\" = \"${OUTAGE_PMEM:-}\" ] || losetup -d \"$dev\"\n"
-	"\t[ -z \"$server\" ] || kill \"$server\" 2>/dev/null\n"
-	"\trm -rf \"$work\"\n"
-	"}\n"
-	"trap clean_up EXIT\n"
-	"trap 'exit 2' INT TERM HUP\n"
-	"mkdir \"$mnt\" || exit 2\n\n";
-
-static const char unmount[] = "unmount() { # and waits until a server has ended: it may write\n"
-			      "\tcd /\n"
-			      "\tfor _ in $(seq 3000); do\n"
-			      "\t\tumount \"$mnt\" 2>>\"$work/said\" && break\n"
-			      "\t\tsleep 0.1\n"
-			      "\tdone\n"
-			      "\tfor _ in $(seq 3000); do\n"
-			      "\t\t[ -n \"$server\" ] && kill -0 \"$server\" 2>/dev/null || break\n"
-			      "\t\tsleep 0.1\n"
-			      "\tdone\n"
-			      "\tserver=\n"
-			      "\t! mountpoint -q \"$mnt\"\n"
-			      "}\n\n";
-
 /* ---- the user's commands ---- */
 
 /* Puts a function that runs a command of the user with the variables it had. */
@@ -115,15 +62,6 @@ static void put_commands(const struct view *v, struct strbuf *out)
 		    v->c.dump ? "<\"$work/dump\" >>\"$work/said\"" : "</dev/null >>\"$work/said\"",
 		    out);
 }
-
-static const char fails[] =
-	"fails() { # STATUS: a command failed with it; one that could not be run did not\n"
-	"\tcase $1 in\n"
-	"\t0) return 1 ;;\n"
-	"\t126 | 127) return 2 ;;\n"
-	"\tesac\n"
-	"\treturn 0\n"
-	"}\n\n";
 
 /* Judges all problems of a kind with one status. */
 static void put_judges(const struct view *v, enum finding_kind kind, const char *indent,
@@ -180,11 +118,9 @@ static void put_bytes(const struct view *v, struct strbuf *out)
 /* Returns the problem that begins with `how`: the disk could be mounted, but read-only, or once. */
 static const struct stored_problem *unmountable(const struct view *v, const char *how)
 {
-	vec_each(p, &v->c.problems) {
-		if (p->kind == FINDING_UNMOUNTABLE && !strncmp(p->words, how, strlen(how)))
-			return p;
-	}
-	return NULL;
+	return vec_find(i, &v->c.problems,
+			v->c.problems.v[i].kind == FINDING_UNMOUNTABLE &&
+				!strncmp(v->c.problems.v[i].words, how, strlen(how)));
 }
 
 /* Returns the problem of a disk that could not be mounted at all. */
@@ -409,7 +345,7 @@ void export_reproduce(const struct view *v, struct strbuf *out)
 	shell_strange(v->c.ours, "# ", out);
 	shell_finding(v, out);
 	strbuf_adds(out, "#\n");
-	strbuf_adds(out, head);
+	strbuf_adds(out, reproduce_head);
 	if (v->c.guest_files)
 		put_files(v, out);
 	strbuf_adds(out, shell_judge);
@@ -418,8 +354,8 @@ void export_reproduce(const struct view *v, struct strbuf *out)
 	if (script_has(v, FINDING_HALF_DONE) || script_has(v, FINDING_UNSETTLED))
 		strbuf_adds(out, script_whole_tree);
 	script_fs(v, out);
-	strbuf_adds(out, unmount);
-	strbuf_adds(out, fails);
+	strbuf_adds(out, reproduce_unmount);
+	strbuf_adds(out, reproduce_fails);
 	put_commands(v, out);
 	if (is_checked_by_fsck(v))
 		script_fsck(v, out);

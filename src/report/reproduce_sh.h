@@ -3,6 +3,7 @@
 #ifndef REPORT_REPRODUCE_SH_H
 #define REPORT_REPRODUCE_SH_H
 
+#include "base/words.h"
 #include "report/view.h"
 
 bool script_has(const struct view *v, enum finding_kind kind);
@@ -20,18 +21,12 @@ void script_fsck(const struct view *v, struct strbuf *out);
  * All names of a problem's file: its path and, if the file has several places or none, the other
  * names.
  */
-struct script_names vec_of(char *);
-
-void script_names(const struct stored_problem *p, struct script_names *out);
-void script_names_release(struct script_names *names);
-#define auto_script_names __attribute__((cleanup(script_names_release))) struct script_names
+void script_names(const struct stored_problem *p, struct words *out);
 
 /*
  * Puts a command that succeeds if the problem shows in the mounted tree, fails with 1 if it does
  * not, and with 2 if that is unknown.
  */
 void script_condition(const struct view *v, const struct stored_problem *p, struct strbuf *out);
-/* A function that some of these commands use. */
-extern const char script_whole_tree[];
 
 #endif

@@ -27,10 +27,7 @@ static const struct script_fs file_systems[] = {
 
 static const struct script_fs *fs_of(const char *type)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(file_systems); i++)
-		if (streq(file_systems[i].type, type))
-			return &file_systems[i];
-	return NULL;
+	return array_find(i, file_systems, streq(file_systems[i].type, type));
 }
 
 static bool script_is_fuse(const struct view *v)
@@ -155,19 +152,6 @@ static void put_recover(const struct script_fs *fs, struct strbuf *out)
 	strbuf_adds(out, "}\n\n");
 }
 
-static const char new_disk[] =
-	"new_disk() { # the disk as the crash left it\n"
-	"\t[ -z \"$dev\" ] || [ \"$dev\" = \"${OUTAGE_PMEM:-}\" ] || losetup -d \"$dev\"\n"
-	"\tdev=\n"
-	"\tcp --sparse=always \"$here/crash.img\" \"$disk\" || return 1\n"
-	"\tif [ -n \"${OUTAGE_PMEM:-}\" ]; then\n"
-	"\t\tdd if=\"$disk\" of=\"$OUTAGE_PMEM\" bs=1M 2>/dev/null || return 1\n"
-	"\t\tdev=$OUTAGE_PMEM\n"
-	"\telse\n"
-	"\t\tdev=$(losetup --find --show \"$disk\")\n"
-	"\tfi\n"
-	"}\n\n";
-
 static void put_kernel_fs(const struct view *v, struct strbuf *out)
 {
 	bool dax;
@@ -178,7 +162,7 @@ static void put_kernel_fs(const struct view *v, struct strbuf *out)
 	strbuf_addf(out, "ignored=%s\n", fs && fs->ignored ? fs->ignored : "lost+found");
 	put_options(spec, fs, dax, out);
 	put_needs(fs, type, out);
-	strbuf_adds(out, new_disk);
+	strbuf_adds(out, script_new_disk);
 	put_recover(fs, out);
 	shell_addf(out,
 		   "mount_as() { # rw or ro\n\tmount -t %s -o \"$1,$options\" \"$dev\" \"$mnt\" && "
@@ -205,17 +189,8 @@ static void put_fuse(const struct view *v, struct strbuf *out)
 	}
 	strbuf_adds(out, "}\n\nmount_as() {\n\t( ");
 	put_server(colon ? colon + 1 : "", out);
-	strbuf_adds(out, " ) &\n\tserver=$!\n\tfor _ in $(seq 600); do\n"
-			 "\t\tif mountpoint -q \"$mnt\"; then\n"
-			 "\t\t\tcd \"$mnt\"\n"
-			 "\t\t\treturn\n"
-			 "\t\tfi\n"
-			 "\t\tif ! kill -0 \"$server\" 2>/dev/null; then\n"
-			 "\t\t\twait \"$server\"\n"
-			 "\t\t\t[ $? != 127 ] || no_program=1\n"
-			 "\t\t\treturn 1\n"
-			 "\t\tfi\n"
-			 "\t\tsleep 0.1\n\tdone\n\treturn 1\n}\n\n");
+	strbuf_adds(out, " ) &\n");
+	strbuf_adds(out, script_await_server);
 }
 
 void script_fs(const struct view *v, struct strbuf *out)

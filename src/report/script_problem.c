@@ -5,14 +5,7 @@
 
 /* ---- a path ---- */
 
-void script_names_release(struct script_names *names)
-{
-	for (size_t i = 0; i < names->n; i++)
-		free(names->v[i]);
-	vec_release(names);
-}
-
-void script_names(const struct stored_problem *p, struct script_names *out)
+void script_names(const struct stored_problem *p, struct words *out)
 {
 	bool lost = p->kind == FINDING_LOST, both = p->kind == FINDING_BOTH;
 	const char *at = lost ? FINDING_LOST_AT : FINDING_BOTH_AT;
@@ -103,20 +96,6 @@ static void put_tree(const struct view *v, enum finding_kind kind, struct strbuf
 	strbuf_adds(out, "END_OF_LISTING");
 }
 
-const char script_whole_tree[] =
-	"# Reads what was found and, behind a line of dashes, what it would be if the operation "
-	"had\n"
-	"# been done wholly. What was expected is what was before it, or what it had promised.\n"
-	"tree_is_as_found() {\n"
-	"\tsed 's/^[*] /  /' >\"$work/found\"\n"
-	"\tsed '1,/^----$/d' \"$work/found\" >\"$work/after\"\n"
-	"\tsed '/^----$/,$d' \"$work/found\" | cmp -s - \"$work/listing\" && return 0\n"
-	"\texpected | sed 's/^[*] /  /' | cmp -s - \"$work/listing\" && return 1\n"
-	"\tgrep -q '^----$' \"$work/found\" && cmp -s \"$work/after\" \"$work/listing\" && return "
-	"1\n"
-	"\treturn 2\n"
-	"}\n\n";
-
 /* ---- times ---- */
 
 /* Returns the end of the last ": WHAT is " of the words, as a path may have it, too; or NULL. */
@@ -203,7 +182,7 @@ void script_condition(const struct view *v, const struct stored_problem *p, stru
 			strbuf_adds(out, "(exit 2)");
 		return;
 	}
-	auto_script_names names = { 0 };
+	auto_words names = { 0 };
 
 	script_names(p, &names);
 	for (size_t i = 0; i < names.n; i++)

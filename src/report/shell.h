@@ -3,6 +3,7 @@
 #ifndef REPORT_SHELL_H
 #define REPORT_SHELL_H
 
+#include "report/texts.h"
 #include "report/view.h"
 
 enum shell_dialect {
@@ -62,12 +63,6 @@ void shell_xattrs(const struct tree_entry *e, struct strbuf *out);
 bool shell_value(enum finding_kind kind, const struct tree_entry *e, const char **what,
 		 struct strbuf *value);
 
-/* judge STATUS WORDS, which reports on one problem, and finish, which ends the script. */
-extern const char shell_judge[];
-/* Functions about the working directory: listing, facts PATH, is WHAT PATH VALUE, ... */
-extern const char shell_functions[];
-/* use: does the same as check/usable.h, and calls `listen`. */
-extern const char shell_use[];
 /* follow_log, listen and kernel_complained, which finds the complaints that check/kmsg.h finds. */
 void shell_kernel_log(const struct view *v, struct strbuf *out);
 

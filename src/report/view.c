@@ -157,9 +157,8 @@ enum request_fate view_state_fate(const struct crash_state *s, uint64_t event)
 		return REQUEST_LATER;
 	if (has_event(s->lost.v, s->lost.n, event))
 		return REQUEST_LOST;
-	for (size_t i = 0; i < s->torn.n; i++)
-		if (s->torn.v[i].event == event)
-			return REQUEST_TORN;
+	if (any_of(i, s->torn.n, s->torn.v[i].event == event))
+		return REQUEST_TORN;
 	return has_event(s->survived.v, s->survived.n, event) ? REQUEST_SURVIVED : REQUEST_DURABLE;
 }
 
@@ -574,21 +573,11 @@ void run_view_release(struct run_view *v)
 {
 	free(v->dir);
 	free(v->version);
-	for (size_t i = 0; i < v->options.n; i++) {
-		free(v->options.v[i].key);
-		free(v->options.v[i].value);
-	}
-	vec_release(&v->options);
+	vec_release_each(p, &v->options, free(p->key), free(p->value));
 	if (v->has_plan)
 		plan_release(&v->plan);
 	progress_release(&v->progress);
-	for (size_t i = 0; i < v->cases.n; i++)
-		view_release(&v->cases.v[i]);
-	vec_release(&v->cases);
-	for (size_t i = 0; i < v->clusters.n; i++) {
-		free(v->clusters.v[i].name);
-		free(v->clusters.v[i].words);
-	}
-	vec_release(&v->clusters);
+	vec_release_each(p, &v->cases, view_release(p));
+	vec_release_each(p, &v->clusters, free(p->name), free(p->words));
 	*v = (struct run_view){ .progress = { .fd = -1 } };
 }

@@ -7,15 +7,6 @@
 #include "report/report.h"
 #include "report/shell.h"
 
-static const char live_functions[] = "differs() { # WHAT PATH VALUE: it is not as expected\n"
-				     "\tis \"$@\"\n"
-				     "\tcase $? in\n"
-				     "\t0) return 1 ;;\n"
-				     "\t1) return 0 ;;\n"
-				     "\tesac\n"
-				     "\treturn 2\n"
-				     "}\n\n";
-
 /* Gives the name of a difference for `value` of shell_functions, and the expected value, if any. */
 static bool expected_value(const struct tree_difference *d, const char **what, struct strbuf *value)
 {
@@ -108,16 +99,11 @@ void export_workload_sh(const struct view *v, struct strbuf *out)
 					       "reproduce.sh does.\n"
 					     : "# Exit status: 1 if the problem shows, 0 if all is "
 					       "as it should be, 2 if it\n# cannot be told.\n");
-	strbuf_adds(out, "set -u\ncd \"${1:?usage: workload.sh DIR}\" || exit 2\numask 022\n"
-			 "left_out=0\n\n"
-			 "# content OPERATION LENGTH: bytes that say who wrote them\n"
-			 "content() {\n\tyes \"operation $1\" | head -c \"$2\"\n}\n\n"
-			 "# skip OPERATION: no command does this one; workload.c can\n"
-			 "skip() {\n\techo \"left out: $1\" >&2\n\tleft_out=1\n}\n\n");
+	strbuf_adds(out, workload_head);
 	if (l.kind != LIVE_NONE) {
 		strbuf_adds(out, shell_judge);
 		strbuf_adds(out, shell_functions);
-		strbuf_adds(out, live_functions);
+		strbuf_adds(out, workload_live);
 	}
 	for (size_t i = 0; i < w->ops.n; i++) {
 		strbuf_addf(out, "# %zu: %s", i, w->ops.v[i].setup ? "setup " : "");

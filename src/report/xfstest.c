@@ -59,7 +59,7 @@ static size_t promised_from(const struct stored_problem *p)
 /* Puts the paths of a problem: one file with several names must be looked at under all of them. */
 static void put_paths(const struct stored_problem *p, struct strbuf *out)
 {
-	auto_script_names names = { 0 };
+	auto_words names = { 0 };
 
 	script_names(p, &names);
 	for (size_t i = 0; i < names.n; i++)
@@ -175,58 +175,12 @@ static void put_shown(const struct view *v, struct strbuf *test, struct strbuf *
 	}
 }
 
-static const char functions[] =
-	"# What can be seen of some paths, in one line: type, mode, owner, size, links, target,\n"
-	"# attributes, data. The number of allocated blocks only if this test is about it.\n"
-	"facts()\n{\n"
-	"\tlocal path\n\n"
-	"\tfor path; do\n"
-	"\t\techo -n \"$path: \"\n"
-	"\t\tfind \"$SCRATCH_MNT/$path\" -maxdepth 0 -type d -printf 'd %m %U:%G' -o \\\n"
-	"\t\t\t-printf \"%y %m %U:%G %s bytes, %n links, %l$blocks\" 2>/dev/null ||\n"
-	"\t\t\techo -n 'not there'\n"
-	"\t\tif [ -b \"$SCRATCH_MNT/$path\" ] || [ -c \"$SCRATCH_MNT/$path\" ]; then\n"
-	"\t\t\techo -n \" $(stat -c 'device %t:%T' \"$SCRATCH_MNT/$path\")\"\n"
-	"\t\tfi\n"
-	"\t\tif [ $(ls -f \"$SCRATCH_MNT/$(dirname \"$path\")\" 2>/dev/null |\n"
-	"\t\t\tgrep -cxF -e \"$(basename \"$path\")\") -gt 1 ]; then\n"
-	"\t\t\techo -n ' listed twice'\n"
-	"\t\tfi\n"
-	"\t\tif [ -f \"$SCRATCH_MNT/$path\" ] && [ ! -L \"$SCRATCH_MNT/$path\" ]; then\n"
-	"\t\t\techo -n \" $(md5sum <\"$SCRATCH_MNT/$path\")\"\n"
-	"\t\tfi\n"
-	"\t\t[ -z \"$GETFATTR_PROG\" ] || [ ! -e \"$SCRATCH_MNT/$path\" ] ||\n"
-	"\t\t\techo -n \" $($GETFATTR_PROG -h -d -m '^(user|trusted)\\.' -e hex \\\n"
-	"\t\t\t\t--absolute-names \"$SCRATCH_MNT/$path\" 2>/dev/null |\n"
-	"\t\t\t\tsed '/^#/d; /^$/d' | sort | tr '\\n' ' ')\"\n"
-	"\t\techo -n '; '\n"
-	"\tdone\n"
-	"\techo\n}\n\n"
-	"# remember NUMBER PATH...: so it may be after the crash\n"
-	"remember()\n{\n"
-	"\tlocal number=$1\n\n"
-	"\tshift\n"
-	"\tfacts \"$@\" >>$tmp.$number\n}\n\n"
-	"# compare NUMBER PATH...\n"
-	"compare()\n{\n"
-	"\tlocal number=$1\n\n"
-	"\tshift\n"
-	"\tif grep -qxF -e \"$(facts \"$@\")\" $tmp.$number; then\n"
-	"\t\techo \"$1 is as it was\"\n"
-	"\telse\n"
-	"\t\tshows=1\n"
-	"\t\techo \"$1 is not as it was:\"\n"
-	"\t\tfacts \"$@\"\n"
-	"\t\techo 'It could be:'\n"
-	"\t\tsort -u $tmp.$number\n"
-	"\tfi\n}\n\n";
-
 /* Puts the functions that reproduce.sh has, too, and the place where they work. */
 static void put_functions(const struct view *v, struct strbuf *out)
 {
 	strbuf_addf(out, "shows=0\nblocks=%s\n",
 		    script_has(v, FINDING_BLOCKS) ? "', %b blocks'" : "");
-	strbuf_adds(out, functions);
+	strbuf_adds(out, xfstest_functions);
 	if (!is_used(v))
 		return;
 	strbuf_adds(out, "work=$tmp.work\nmkdir -p $work\nignored=lost+found\ntab=$'\\t'\n\n");
@@ -299,11 +253,7 @@ void export_xfstest(const struct view *v, struct strbuf *test, struct strbuf *go
 	strbuf_adds(test, "# After a power failure:\n#\n");
 	shell_finding(v, test);
 	put_warning(v, test);
-	strbuf_adds(test, "#\n. ./common/preamble\n_begin_fstest auto quick log\n\n"
-			  "_cleanup()\n{\n\t_cleanup_flakey\n\tcd /\n\trm -r -f $tmp.*\n}\n\n"
-			  ". ./common/filter\n. ./common/attr\n. ./common/reflink\n"
-			  ". ./common/dmflakey\n\n"
-			  "skip()\n{\n\t_notrun \"no command for: $1\"\n}\n\n");
+	strbuf_adds(test, xfstest_head);
 	put_functions(v, test);
 	put_requirements(&v->c.workload, test);
 	strbuf_adds(test, "\n_scratch_mkfs >>$seqres.full 2>&1\n"

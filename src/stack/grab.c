@@ -55,9 +55,7 @@ void stacks_free(struct stacks *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->all.n; i++)
-		free(s->all.v[i]);
-	vec_release(&s->all);
+	vec_release_each(p, &s->all, free(*p));
 	vec_release(&s->slots);
 	vec_release(&s->calls);
 	modules_release(&s->modules);

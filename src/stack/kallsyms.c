@@ -40,10 +40,7 @@ static bool is_name(const char *s, size_t max)
 {
 	size_t n = strlen(s);
 
-	for (size_t i = 0; i < n; i++)
-		if (!isgraph((unsigned char)s[i]))
-			return false;
-	return n && n <= max;
+	return n && n <= max && all_of(i, n, isgraph((unsigned char)s[i]));
 }
 
 static bool is_address(const char *s, uint64_t *out)

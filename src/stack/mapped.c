@@ -28,10 +28,8 @@ void modules_release(struct modules *m)
 		util_close(x->fd);
 		free(x->path);
 	}
-	for (size_t i = 0; i < m->processes.n; i++)
-		process_release(&m->processes.v[i]);
 	vec_release(&m->all);
-	vec_release(&m->processes);
+	vec_release_each(p, &m->processes, process_release(p));
 	free(m->dir);
 	free(m->root);
 }

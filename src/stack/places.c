@@ -50,9 +50,7 @@ void code_places_free(struct code_places *p)
 {
 	if (!p)
 		return;
-	for (size_t i = 0; i < p->symbols.n; i++)
-		symbols_free(p->symbols.v[i]);
-	vec_release(&p->symbols);
+	vec_release_each(x, &p->symbols, symbols_free(*x));
 	vec_release(&p->known);
 	vec_release(&p->process.maps);
 	modules_release(&p->modules);

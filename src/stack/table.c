@@ -13,23 +13,11 @@
 
 void stack_table_release(struct stack_table *t)
 {
-	for (size_t i = 0; i < t->modules.n; i++) {
-		free(t->modules.v[i].path);
-		free(t->modules.v[i].build_id);
-	}
-	for (size_t i = 0; i < t->frames.n; i++) {
-		free(t->frames.v[i].function);
-		free(t->frames.v[i].file);
-	}
-	for (size_t i = 0; i < t->stacks.n; i++)
-		free(t->stacks.v[i].frames);
-	for (size_t i = 0; i < t->missing.n; i++)
-		free(t->missing.v[i].reason);
-	vec_release(&t->modules);
-	vec_release(&t->frames);
-	vec_release(&t->stacks);
+	vec_release_each(p, &t->modules, free(p->path), free(p->build_id));
+	vec_release_each(p, &t->frames, free(p->function), free(p->file));
+	vec_release_each(p, &t->stacks, free(p->frames));
 	vec_release(&t->calls);
-	vec_release(&t->missing);
+	vec_release_each(p, &t->missing, free(p->reason));
 }
 
 /* ---- writing ---- */

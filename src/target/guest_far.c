@@ -69,7 +69,7 @@ static int far_op(struct target *t, size_t i, int64_t *result, struct err *err)
 	*result = (int64_t)wire_u64(&part);
 	if (!wire_u32(&part)) {
 		t->mounted = false;
-		guest_target_in_use(t, false);
+		disk_set_in_use(t->disk, false);
 	}
 	rc = guest_part_ok(&part, err);
 	if (!rc && *result < -4095)

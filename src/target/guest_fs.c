@@ -135,13 +135,12 @@ void guest_named_fs_release(struct guest_named_fs *n)
 
 const struct host_fs *guest_fs_find(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(pm_file_systems); i++)
-		if (streq(pm_file_systems[i].name, name))
-			return &pm_file_systems[i].fs;
-	for (size_t i = 0; i < ARRAY_SIZE(more_file_systems); i++)
-		if (streq(more_file_systems[i].name, name))
-			return &more_file_systems[i];
-	return host_fs_find(name);
+	const struct guest_pm_fs *pm =
+		array_find(i, pm_file_systems, streq(pm_file_systems[i].name, name));
+	const struct host_fs *more =
+		array_find(i, more_file_systems, streq(more_file_systems[i].name, name));
+
+	return pm ? &pm->fs : more ? more : host_fs_find(name);
 }
 
 static const struct guest_flash flash[] = {
@@ -154,8 +153,5 @@ static const struct guest_flash flash[] = {
 
 const struct guest_flash *guest_fs_flash(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(flash); i++)
-		if (streq(flash[i].fs, name))
-			return &flash[i];
-	return NULL;
+	return array_find(i, flash, streq(flash[i].fs, name));
 }

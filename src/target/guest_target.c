@@ -96,14 +96,6 @@ int guest_target_ready(struct target *t, struct err *err)
 	return rc || !g->put_head ? rc : load_head(t, err);
 }
 
-void guest_target_in_use(struct target *t, bool in_use)
-{
-	if (disk_kind(t->disk) == DISK_PM)
-		pm_disk_in_use(t->disk, in_use);
-	else
-		vhost_disk_in_use(t->disk, in_use);
-}
-
 void guest_target_close(struct target *t)
 {
 	struct guest_target *g = own(t);
@@ -131,7 +123,7 @@ int guest_target_ask_all(struct target *t, struct wire_in *answer, struct err *e
 	int rc = guest_ask(own(t)->guest, 0, answer, err);
 
 	if (!guest_runs(own(t)->guest)) {
-		guest_target_in_use(t, false);
+		disk_set_in_use(t->disk, false);
 		own(t)->begun = false;
 		own(t)->walked = NULL;
 		t->mounted = false;
@@ -406,7 +398,7 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 	wire_put_text(out, own(t)->flash ? own(t)->flash->source : "");
 	wire_put_u32(out, flags);
 	wire_put_text(out, strbuf_str(&data));
-	guest_target_in_use(t, true);
+	disk_set_in_use(t->disk, true);
 	own(t)->begun = false;
 	guest_hush(own(t)->guest);
 	rc = guest_target_ask_all(t, &answer, err);
@@ -423,7 +415,7 @@ int guest_target_mount(struct target *t, struct strbuf *said, struct err *err)
 	rc = guest_part_ok(&part, err);
 	if (rc || !error)
 		return rc;
-	guest_target_in_use(t, false);
+	disk_set_in_use(t->disk, false);
 	if (error == ENODEV)
 		return err_set(err, -error,
 			       "the kernel %s has no %s, and there is no module (see "
@@ -455,7 +447,7 @@ static int give_up(struct target *t, bool clean, int error, struct err *err)
 	log_info("the guest cannot unmount %s (%s), and is started anew", own(t)->fs->name,
 		 strerror(error));
 	guest_stop(own(t)->guest);
-	guest_target_in_use(t, false);
+	disk_set_in_use(t->disk, false);
 	own(t)->walked = NULL;
 	t->mounted = false;
 	if (!clean)
@@ -484,7 +476,7 @@ int guest_target_umount(struct target *t, bool clean, struct err *err)
 	rc = guest_part_ok(&part, err);
 	if (error || rc)
 		return give_up(t, clean, rc ? -rc : error, err);
-	guest_target_in_use(t, false);
+	disk_set_in_use(t->disk, false);
 	return 0;
 }
 
@@ -509,9 +501,8 @@ int guest_target_fsck(struct target *t, struct strbuf *said, struct err *err)
 {
 	const struct host_fs *fs = own(t)->fs;
 	auto_fd copy = fs->fsck && own(t)->head ? copy_without_head(t, err) : -1;
-	auto_free char *path = copy >= 0    ? xasprintf("/proc/%d/fd/%d", (int)getpid(), copy)
-			       : t->ops->pm ? pm_disk_path(t->disk)
-					    : vhost_disk_path(t->disk);
+	auto_free char *path = copy >= 0 ? xasprintf("/proc/%d/fd/%d", (int)getpid(), copy)
+					 : disk_path(t->disk);
 	int status;
 
 	if (!fs->fsck || t->opts.strange)

@@ -49,7 +49,6 @@ int guest_target_init(struct target *t, struct guest_target *g, const struct tar
 int guest_target_ready(struct target *t, struct err *err) must_check;
 
 /* Tells whether the guest has its disk mounted. */
-void guest_target_in_use(struct target *t, bool in_use);
 
 /* Begins a question of one part, whose bytes go into the returned buffer. */
 struct strbuf *guest_target_begin(struct target *t, enum agent_command command);

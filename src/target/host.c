@@ -69,10 +69,7 @@ static const struct host_fs file_systems[] = {
 
 const struct host_fs *host_fs_find(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(file_systems); i++)
-		if (streq(file_systems[i].name, name))
-			return &file_systems[i];
-	return NULL;
+	return array_find(i, file_systems, streq(file_systems[i].name, name));
 }
 
 static const struct host_fs *fs_of(const struct target *t)

@@ -287,11 +287,9 @@ static bool listed_before(const char *const *paths, size_t n)
 
 	if (!paths[n] || stat(paths[n], &a) < 0)
 		return true;
-	for (size_t i = 0; i < n; i++)
-		if (paths[i] && stat(paths[i], &b) == 0 && a.st_dev == b.st_dev &&
-		    a.st_ino == b.st_ino)
-			return true;
-	return false;
+	return any_of(i, n,
+		      paths[i] && stat(paths[i], &b) == 0 && a.st_dev == b.st_dev &&
+			      a.st_ino == b.st_ino);
 }
 
 static void find_files(struct leftovers *out)
@@ -353,9 +351,5 @@ void leftovers_clear(struct leftovers *l)
 
 void leftovers_release(struct leftovers *l)
 {
-	for (size_t i = 0; i < l->n; i++) {
-		free(l->v[i].what);
-		free(l->v[i].problem);
-	}
-	vec_release(l);
+	vec_release_each(p, l, free(p->what), free(p->problem));
 }

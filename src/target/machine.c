@@ -420,12 +420,7 @@ void machine_look(struct machine *m)
 
 void machine_release(struct machine *m)
 {
-	for (size_t i = 0; i < m->checks.n; i++) {
-		free(m->checks.v[i].name);
-		free(m->checks.v[i].words);
-		free(m->checks.v[i].fix);
-	}
-	vec_release(&m->checks);
+	vec_release_each(p, &m->checks, free(p->name), free(p->words), free(p->fix));
 }
 
 void machine_summary(struct strbuf *out)

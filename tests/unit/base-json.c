@@ -12,10 +12,8 @@
 static void write_sample(struct json *j)
 {
 	json_object(j);
-	json_kv_string(j, "s", "text");
-	json_kv_uint(j, "u", UINT64_MAX);
-	json_kv_double(j, "d", 1.5);
-	json_kv_bool(j, "b", true);
+	json_kvs(j, KV("s", "text"), KV("u", UINT64_MAX), KV("d", 1.5), KV("b", (bool)true),
+		 KV_SOME("none", (const char *)NULL), KV_SOME("zero", 0), KV_SOME("some", 7));
 	json_key(j, "list");
 	json_array(j);
 	json_int(j, INT64_MIN);
@@ -37,7 +35,7 @@ static void test_shape(void)
 	json_init(&j, &sb, false);
 	write_sample(&j);
 	is_s(sb.buf,
-	     "{\"s\":\"text\",\"u\":18446744073709551615,\"d\":1.5,\"b\":true,"
+	     "{\"s\":\"text\",\"u\":18446744073709551615,\"d\":1.5,\"b\":true,\"some\":7,"
 	     "\"list\":[-9223372036854775808,false,null,[],{}]}",
 	     "one line");
 	strbuf_clear(&sb);
@@ -49,6 +47,7 @@ static void test_shape(void)
 	     "  \"u\": 18446744073709551615,\n"
 	     "  \"d\": 1.5,\n"
 	     "  \"b\": true,\n"
+	     "  \"some\": 7,\n"
 	     "  \"list\": [\n"
 	     "    -9223372036854775808,\n"
 	     "    false,\n"

@@ -45,7 +45,7 @@ static void save_module(const char *name, const char *depends)
 
 static char *load_order(const char *const *names)
 {
-	struct module_list list = { 0 };
+	auto_words list = { 0 };
 	struct err err = ERR_INIT;
 	struct strbuf out = { 0 };
 	int rc = modules_order(dir, names, &list, &err);
@@ -54,7 +54,6 @@ static char *load_order(const char *const *names)
 		strbuf_addf(&out, "%s%s", i ? " " : "", list.v[i]);
 	if (rc)
 		strbuf_addf(&out, "%d %s", rc, err.msg);
-	module_list_release(&list);
 	return strbuf_detach(&out);
 }
 

@@ -239,11 +239,11 @@ static void test_plain(void)
 	image_write(&img, 5000, "base", 4);
 	ok(disk_load(f.disk, &img, &err) == 0 && memcmp(f.memory + 5000, "base", 4) == 0,
 	   "what is loaded the guest has");
-	pm_disk_in_use(f.disk, true);
+	disk_set_in_use(f.disk, true);
 	memcpy(f.memory + 300000, "recovered", 9);
 	ok(disk_load(f.disk, &img, &err) == -EBUSY, "mounted: %s", err.msg);
 	err_clear(&err);
-	pm_disk_in_use(f.disk, false);
+	disk_set_in_use(f.disk, false);
 	unsigned char now[9];
 	image_read(disk_image(f.disk), 300000, now, 9);
 	ok(memcmp(now, "recovered", 9) == 0, "what it did is seen");

@@ -17,7 +17,7 @@ enum { AT_INCOMPAT = 1024 + 0x60, NEEDS_RECOVERY = 4 };
 
 static bool is_dirty(struct target *t)
 {
-	auto_free char *path = vhost_disk_path(t->disk);
+	auto_free char *path = disk_path(t->disk);
 	FILE *f = fopen(path, "re");
 	uint32_t word = 0;
 
