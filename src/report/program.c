@@ -30,6 +30,7 @@ enum part {
 	PART_SYNC = 1 << 11,
 	PART_DROP = 1 << 12,
 	PART_TIMES = 1 << 13,
+	PART_MSYNC = 1 << 14,
 };
 
 static const struct {
@@ -85,6 +86,15 @@ static const struct {
 	  "\tfill(op, offset, map + (offset - start), len);\n"
 	  "\tif (sync)\n\t\trc = result(msync(map, size, MS_SYNC));\n"
 	  "\tmunmap(map, size);\n\treturn done(f, path, rc < 0 ? rc : (long)len);\n}\n\n" },
+	{ PART_MSYNC,
+	  "static long sync_map(int fd, const char *path, long long offset, size_t len)\n{\n"
+	  "\tint f = get(fd, path, O_RDWR);\n\tlong long start = offset / 4096 * 4096;\n"
+	  "\tsize_t size = offset - start + len;\n\n\tif (f < 0)\n"
+	  "\t\treturn path ? -errno : -EBADF;\n"
+	  "\tchar *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, f, start);\n"
+	  "\tif (map == MAP_FAILED)\n\t\treturn done(f, path, -errno);\n"
+	  "\tlong rc = result(msync(map, size, MS_SYNC));\n"
+	  "\tmunmap(map, size);\n\treturn done(f, path, rc);\n}\n\n" },
 	{ PART_ON_FILE, "/* One call on a descriptor. */\n"
 			"#define ON_FILE(fd, path, flags, call)                              \\\n"
 			"\t({                                                           \\\n"
