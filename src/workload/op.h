@@ -179,5 +179,6 @@ enum rename_words {
 extern const struct word op_falloc_words[];
 extern const struct word rename_words[];
 extern const struct word op_write_words[];
+extern const struct word op_mmap_words[];
 
 #endif
