@@ -122,6 +122,17 @@ int64_t ref_mmapwrite(struct reffs *r, const struct op *op)
 	return (int64_t)len;
 }
 
+/* A mapping needs both rights. A file without data in the range has nothing to be synced. */
+int64_t ref_msync(struct reffs *r, const struct op *op)
+{
+	struct opened f;
+	int rc = opened_from_arg(r, &op->args[0], O_RDWR, &f);
+
+	if (rc)
+		return rc;
+	return opened_readable(&f) && opened_writable(&f) ? 0 : -EACCES;
+}
+
 int64_t ref_read(struct reffs *r, const struct op *op)
 {
 	uint64_t offset = op->args[1].num, len = op->args[2].num;

@@ -30,6 +30,7 @@ enum part {
 	PART_SYNC = 1 << 11,
 	PART_DROP = 1 << 12,
 	PART_TIMES = 1 << 13,
+	PART_MSYNC = 1 << 14,
 };
 
 static const struct {
@@ -38,11 +39,12 @@ static const struct {
 } parts[] = {
 	{ PART_FILE, program_file },	   { PART_MADE, program_made },
 	{ PART_CONTENT, program_content }, { PART_WRITE, program_write },
-	{ PART_MMAP, program_mmap },	   { PART_ON_FILE, program_on_file },
-	{ PART_RENAME, program_rename },   { PART_READ, program_read },
-	{ PART_COPY, program_copy },	   { PART_CLONE, program_clone },
-	{ PART_REMOVE, program_remove },   { PART_SYNC, program_sync },
-	{ PART_DROP, program_drop },	   { PART_TIMES, program_times },
+	{ PART_MMAP, program_mmap },	   { PART_MSYNC, program_msync },
+	{ PART_ON_FILE, program_on_file }, { PART_RENAME, program_rename },
+	{ PART_READ, program_read },	   { PART_COPY, program_copy },
+	{ PART_CLONE, program_clone },	   { PART_REMOVE, program_remove },
+	{ PART_SYNC, program_sync },	   { PART_DROP, program_drop },
+	{ PART_TIMES, program_times },
 };
 
 #define ON_FILE_PARTS (PART_FILE | PART_ON_FILE)

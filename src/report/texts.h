@@ -28,8 +28,9 @@ extern const char xfstest_head[], xfstest_functions[];
 
 extern const char program_head[], program_say[], program_looking[];
 extern const char program_file[], program_made[], program_content[], program_write[],
-	program_mmap[], program_on_file[], program_rename[], program_read[], program_copy[],
-	program_clone[], program_remove[], program_sync[], program_drop[], program_times[];
+	program_mmap[], program_msync[], program_on_file[], program_rename[], program_read[],
+	program_copy[], program_clone[], program_remove[], program_sync[], program_drop[],
+	program_times[];
 
 /* ---- style.text ---- */
 

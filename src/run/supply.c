@@ -185,7 +185,7 @@ void supply_hash(const struct supply *s, struct strbuf *out)
 
 	if (s->gen) {
 		/* The name has what the text of the bounds does not tell: how they are numbered. */
-		gen_name(s->gen, 0, &text);
+		gen_identity(s->gen, &text);
 		bounds_print(&s->bounds, &text);
 	}
 	for (size_t i = 0; i < s->texts.n; i++)

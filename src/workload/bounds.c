@@ -16,6 +16,11 @@ static const struct word range_words[] = {
 	{ "end", 1 << RANGE_END },
 	{ "extend", 1 << RANGE_EXTEND },
 	{ "beyond", 1 << RANGE_BEYOND },
+	{ "first-page", 1 << RANGE_FIRST_PAGE },
+	{ "last-page", 1 << RANGE_LAST_PAGE },
+	{ "later-pages", 1 << RANGE_LATER_PAGES },
+	{ "over-end", 1 << RANGE_OVER_END },
+	{ "gap", 1 << RANGE_GAP },
 	{ NULL, 0 },
 };
 
@@ -28,8 +33,40 @@ static const struct word persist_words[] = {
 };
 
 static const struct word on_words[] = {
-	{ "latest", ON_LATEST },   { "used", ON_USED }, { "siblings", ON_SIBLINGS },
-	{ "parents", ON_PARENTS }, { NULL, 0 },
+	{ "latest", ON_LATEST },
+	{ "used", ON_USED },
+	{ "siblings", ON_SIBLINGS },
+	{ "parents", ON_PARENTS },
+	{ "ancestors", ON_ANCESTORS },
+	{ "children", ON_CHILDREN },
+	{ NULL, 0 },
+};
+
+static const struct word twice_words[] = {
+	{ "no", TWICE_NO },
+	{ "yes", TWICE_SPARE },
+	{ "always", TWICE_ALWAYS },
+	{ NULL, 0 },
+};
+
+static const struct word write_mode_words[] = {
+	{ "plain", MODE_PLAIN },
+	{ "sync", MODE_SYNC },
+	{ "dsync", MODE_DSYNC },
+	{ NULL, 0 },
+};
+
+static const struct word map_mode_words[] = {
+	{ "msync", MODE_MSYNC },
+	{ "nosync", MODE_NOSYNC },
+	{ NULL, 0 },
+};
+
+static const struct word kind_words[] = {
+	{ "file", KIND_FILE },
+	{ "fifo", KIND_FIFO },
+	{ "symlink", KIND_SYMLINK },
+	{ NULL, 0 },
 };
 
 static const struct word reuse_words[] = {
@@ -62,7 +99,11 @@ struct bounds_values {
 
 void bounds_init(struct bounds *b)
 {
-	*b = (struct bounds){ .name = "bounds", .length = 1 };
+	*b = (struct bounds){ .name = "bounds",
+			      .length = 1,
+			      .write_modes = MODE_PLAIN,
+			      .direct_modes = MODE_PLAIN,
+			      .map_modes = MODE_MSYNC };
 }
 
 void bounds_release(struct bounds *b)
@@ -73,6 +114,7 @@ void bounds_release(struct bounds *b)
 	vec_release(&b->falloc_modes);
 	vec_release(&b->sizes);
 	vec_release(&b->xattrs);
+	vec_release(&b->parts);
 	arena_release(&b->arena);
 }
 
@@ -284,6 +326,24 @@ static const struct bounds_set *find_set(const char *name)
 	return NULL;
 }
 
+static int set_parts(struct bounds *b, struct bounds_source *src, const struct bounds_values *vals,
+		     struct err *err)
+{
+	vec_clear(&b->parts);
+	for (size_t i = 0; i < vals->n; i++) {
+		const struct bounds_set *set = find_set(vals->v[i]);
+
+		if (!set || strncmp(set->text, "union ", 6) == 0)
+			return complain(src, err,
+					"union takes named sets that are no unions, not '%.40s'",
+					vals->v[i]);
+		if (any_of(j, b->parts.n, b->parts.v[j] == set))
+			return complain(src, err, "'%.60s' is there already", vals->v[i]);
+		vec_push(&b->parts, set);
+	}
+	return 0;
+}
+
 /* Resolves `spec`: a set's name stays as it is, a file is relative to the one that names it. */
 static char *resolve(const struct bounds_source *from, const char *spec)
 {
@@ -311,7 +371,12 @@ static int set_base(struct bounds *b, struct bounds_source *src, const struct bo
 	return load_into(b, spec, src, err);
 }
 
-#define WORDS(member_, words_) .words = (words_), .member = offsetof(struct bounds, member_)
+enum { ANY = ~0u };
+
+#define WORDS(member_, words_)                                                                     \
+	.words = (words_), .member = offsetof(struct bounds, member_), .usual = ANY
+#define RARELY(member_, words_, usual_)                                                            \
+	.words = (words_), .member = offsetof(struct bounds, member_), .usual = (usual_)
 
 static const struct bounds_key {
 	const char *name;
@@ -320,9 +385,11 @@ static const struct bounds_key {
 		   struct err *err);
 	const struct word *words; /* instead: the words whose bits make the member, an unsigned */
 	size_t member;
+	unsigned usual; /* printed only if it is anything else; ANY: always */
 } keys[] = {
 	{ "base", false, .set = set_base },
 	{ "name", false, .set = set_name },
+	{ "union", true, .set = set_parts },
 	{ "length", false, .set = set_length },
 	{ "operations", true, .set = set_operations },
 	{ "files", true, .set = set_files },
@@ -336,10 +403,17 @@ static const struct bounds_key {
 	{ "persist", true, WORDS(persist, persist_words) },
 	{ "persist-on", true, WORDS(persist_on, on_words) },
 	{ "last-persist-on", true, WORDS(last_persist_on, on_words) },
-	{ "persist-twice", false, WORDS(persist_twice, bool_words) },
+	{ "persist-twice", false, WORDS(persist_twice, twice_words) },
 	{ "reuse", false, WORDS(reuse, reuse_words) },
 	{ "overlap", false, WORDS(overlap, bool_words) },
 	{ "durable-setup", false, WORDS(durable_setup, bool_words) },
+	{ "setup-first", false, RARELY(setup_first, bool_words, 0) },
+	{ "existing", false, RARELY(existing, bool_words, 0) },
+	{ "filled", false, RARELY(filled, bool_words, 0) },
+	{ "file-kind", false, RARELY(file_kind, kind_words, KIND_FILE) },
+	{ "write-modes", true, RARELY(write_modes, write_mode_words, MODE_PLAIN) },
+	{ "direct-modes", true, RARELY(direct_modes, write_mode_words, MODE_PLAIN) },
+	{ "map-modes", true, RARELY(map_modes, map_mode_words, MODE_MSYNC) },
 };
 
 static unsigned *member_of(const struct bounds *b, const struct bounds_key *key)
@@ -444,6 +518,10 @@ static int check(const struct bounds *b, const char *source, struct err *err)
 {
 	size_t names = 1 + b->directories.n + b->files.n * (b->directories.n + 1);
 
+	if (b->parts.n && (b->operations.n || b->files.n || b->directories.n))
+		return err_set(err, -EINVAL, "%s: union goes with no key but name", source);
+	if (b->parts.n)
+		return 0;
 	if (!b->operations.n)
 		return err_set(err, -EINVAL,
 			       "%s: no operations; add a line such as "
@@ -493,11 +571,11 @@ static void print_words(const struct bounds *b, const char *first, const char *l
 	for (;; k++) {
 		unsigned value = *member_of(b, k);
 
-		strbuf_adds(out, k->name);
-		for (const struct word *w = k->words; w->name; w++)
+		strbuf_adds(out, value == k->usual ? "" : k->name);
+		for (const struct word *w = k->words; w->name && value != k->usual; w++)
 			if (k->list ? value & w->value : value == w->value)
 				strbuf_addf(out, " %s", w->name);
-		strbuf_adds(out, k->list && !value ? " none\n" : "\n");
+		strbuf_adds(out, value == k->usual ? "" : k->list && !value ? " none\n" : "\n");
 		if (streq(k->name, last))
 			return;
 	}
@@ -505,7 +583,14 @@ static void print_words(const struct bounds *b, const char *first, const char *l
 
 void bounds_print(const struct bounds *b, struct strbuf *out)
 {
-	strbuf_addf(out, "name %s\nlength %u\noperations", b->name, b->length);
+	strbuf_addf(out, "name %s\n", b->name);
+	for (size_t i = 0; i < b->parts.n; i++)
+		strbuf_addf(out, "%s %s", i ? "" : "union", b->parts.v[i]->name);
+	if (b->parts.n) {
+		strbuf_addch(out, '\n');
+		return;
+	}
+	strbuf_addf(out, "length %u\noperations", b->length);
 	for (size_t i = 0; i < b->operations.n; i++)
 		strbuf_addf(out, " %s", b->operations.v[i]->name);
 	for (size_t i = 0; i < b->files.n; i++)
@@ -524,5 +609,5 @@ void bounds_print(const struct bounds *b, struct strbuf *out)
 	for (size_t i = 0; i < b->xattrs.n; i++)
 		strbuf_addf(out, "%s %s", i ? "" : "xattrs", b->xattrs.v[i]);
 	strbuf_adds(out, b->xattrs.n ? "\n" : "");
-	print_words(b, "persist", "durable-setup", out);
+	print_words(b, "persist", "map-modes", out);
 }

@@ -30,6 +30,12 @@ enum range {
 	RANGE_END,    /* up to the end exactly */
 	RANGE_EXTEND, /* across the end */
 	RANGE_BEYOND, /* behind the end, leaving a hole */
+	/* Whole pages, for every operation; the end is rounded up to a page. */
+	RANGE_FIRST_PAGE,
+	RANGE_LAST_PAGE,
+	RANGE_LATER_PAGES, /* from the second page to the end */
+	RANGE_OVER_END,	   /* from two pages before the end to two behind it */
+	RANGE_GAP,	   /* behind the end, leaving a hole, also in an empty file */
 	RANGE_COUNT,
 };
 
@@ -39,7 +45,24 @@ enum persist_kind { PERSIST_FSYNC, PERSIST_FDATASYNC, PERSIST_SYNC, PERSIST_SYNC
  * The names that fsync acts on: those of the operation before it, or of all operations so far, and
  * their neighbours.
  */
-enum persist_on { ON_LATEST = 1, ON_USED = 2, ON_SIBLINGS = 4, ON_PARENTS = 8 };
+enum persist_on {
+	ON_LATEST = 1,
+	ON_USED = 2,
+	ON_SIBLINGS = 4,
+	ON_PARENTS = 8,
+	ON_ANCESTORS = 16, /* parents, and theirs */
+	ON_CHILDREN = 32,  /* the used files in a directory, and an unused one */
+};
+
+/* Whether the last operation may be followed by two persistence points. */
+enum persist_twice { TWICE_NO, TWICE_SPARE, TWICE_ALWAYS };
+
+/* Which flags a write, or a mapping, may have: bits. */
+enum write_mode { MODE_PLAIN = 1, MODE_SYNC = 2, MODE_DSYNC = 4 };
+enum map_mode { MODE_MSYNC = 1, MODE_NOSYNC = 2 };
+
+/* The kind of file that is made where rename, link or unlink needs one. */
+enum file_kind { KIND_FILE, KIND_FIFO, KIND_SYMLINK };
 
 enum reuse {
 	REUSE_NONE,    /* operations need have no name in common */
@@ -51,6 +74,8 @@ struct falloc_mode {
 	unsigned value;
 	const char *text;
 };
+
+struct bounds_set;
 
 struct bounds {
 	const char *name;
@@ -67,11 +92,19 @@ struct bounds {
 	unsigned persist;	  /* bits 1 << enum persist_kind; 0: none is added */
 	unsigned persist_on;	  /* enum persist_on */
 	unsigned last_persist_on; /* enum persist_on, after the last operation */
-	/* yes (1) or no: the last operation may be followed by two, if one before had none */
-	unsigned persist_twice;
-	unsigned reuse;		/* enum reuse */
-	unsigned overlap;	/* yes or no: data operations in a row act on one file */
-	unsigned durable_setup; /* yes or no: needs of the first operation are synced before it */
+	unsigned persist_twice;	  /* enum persist_twice */
+	unsigned reuse;		  /* enum reuse */
+	unsigned overlap;	  /* yes or no: data operations in a row act on one file */
+	unsigned durable_setup;	  /* yes or no: needs of the first operation are synced before it */
+	unsigned setup_first;	  /* yes or no: needs of all operations stand before the first */
+	unsigned existing;     /* yes or no: with setup_first, files to be made are there, empty */
+	unsigned filled;       /* yes or no: a file that an operation needs has data */
+	unsigned file_kind;    /* enum file_kind */
+	unsigned write_modes;  /* enum write_mode, of write, append and pwrite */
+	unsigned direct_modes; /* enum write_mode, of dwrite */
+	unsigned map_modes;    /* enum map_mode */
+	/* Not empty: the workloads are those of these sets, one after the other, and no others. */
+	struct vec_of(const struct bounds_set *) parts;
 	struct arena arena;
 };
 

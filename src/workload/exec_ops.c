@@ -333,6 +333,31 @@ int64_t exec_mmapwrite(struct exec *x, const struct op *op)
 	return rc < 0 ? rc : (int64_t)len;
 }
 
+int64_t exec_msync(struct exec *x, const struct op *op)
+{
+	uint64_t offset = op->args[1].num, page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t start = offset / page * page;
+	auto_opened o = open_arg(x, &op->args[0], O_RDWR | O_NONBLOCK);
+	struct stat st;
+
+	if (o.fd < 0)
+		return o.fd;
+	if ((fcntl(o.fd, F_GETFL) & O_ACCMODE) != O_RDWR)
+		return -EACCES;
+	if (fstat(o.fd, &st) < 0)
+		return -errno;
+	/* Where the file ends differs little from file system to file system; a mapping may. */
+	if (offset >= (uint64_t)st.st_size || !op->args[2].num)
+		return 0;
+	size_t map_len = min(op->args[2].num, (uint64_t)st.st_size - offset) + (offset - start);
+	char *map = mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, o.fd, (off_t)start);
+	if (map == MAP_FAILED)
+		return no_mapping(o.fd, &st, errno);
+	int64_t rc = result(exec_call(x, msync(map, map_len, MS_SYNC)));
+	munmap(map, map_len);
+	return rc;
+}
+
 int64_t exec_read(struct exec *x, const struct op *op)
 {
 	size_t len = op->args[2].num;

@@ -59,8 +59,14 @@ struct position {
 	struct gen_world world_op;
 };
 
+struct gen_part {
+	struct bounds b;
+	struct gen *g;
+};
+
 struct gen {
 	const struct bounds *b;
+	struct vec_of(struct gen_part) parts; /* a union uses these and `index` */
 	struct arena arena;
 	struct gen_pool pool;
 	struct gen_choices choices;
@@ -74,6 +80,7 @@ struct gen {
 	bool started;	 /* levels hold workload index-1 */
 	struct position level[BOUNDS_LENGTH_MAX];
 	struct strbuf text;
+	struct strbuf composed; /* the same, if all setup comes first */
 	struct strbuf out;
 };
 
@@ -154,14 +161,29 @@ static names_t parents_of(const struct gen *g, names_t names)
 	return parents;
 }
 
+/* The files in a directory that are used, and one that is not, which stands for all those. */
+static names_t children_of(const struct gen *g, const struct used *u, unsigned dir)
+{
+	names_t files = g->pool.name[dir].children & gen_pool_names(&g->pool, false);
+	names_t unused = files & ~u->names;
+
+	return (files & u->names) | (unused & -unused);
+}
+
 /* The names that fsync may act on after `c`. One unused sibling stands for all. */
 static names_t fsync_targets(const struct gen *g, const struct used *u, const struct gen_choice *c,
 			     unsigned on)
 {
 	names_t targets = on & ON_USED ? u->subjects : on & ON_LATEST ? c->left : 0;
 
-	names_t more = on & ON_PARENTS ? parents_of(g, targets) : 0;
+	names_t more = on & (ON_PARENTS | ON_ANCESTORS) ? parents_of(g, targets) : 0;
 
+	for (names_t last = 0; on & ON_ANCESTORS && more != last;) {
+		last = more;
+		more |= parents_of(g, more);
+	}
+	for (names_t left = on & ON_CHILDREN ? targets : 0; left; left &= left - 1)
+		more |= children_of(g, u, (unsigned)__builtin_ctzll(left));
 	for (names_t left = on & ON_SIBLINGS ? targets : 0; left; left &= left - 1) {
 		names_t unused = g->pool.name[__builtin_ctzll(left)].siblings & ~u->names;
 
@@ -200,7 +222,8 @@ static struct persist_options persist_options(const struct gen *g, const struct 
 	o.n_single = o.n_fsync + (unsigned)__builtin_popcountll(o.fdatasync) +
 		     !!(kinds & 1 << PERSIST_SYNC) + !!(kinds & 1 << PERSIST_SYNCFS);
 	/* A data operation touches one file: a second point would tell nothing new. */
-	if (last && g->b->persist_twice && u->spare && !c->data)
+	if (last && !c->data &&
+	    (g->b->persist_twice == TWICE_ALWAYS || (g->b->persist_twice && u->spare)))
 		o.pair = o.fsync & (c->left | parents_of(g, u->subjects));
 	unsigned n = (unsigned)__builtin_popcountll(o.pair);
 	o.n_pair = n ? n * (n - 1) : 0;
@@ -257,7 +280,8 @@ static unsigned nth_persist(const struct gen *g, const struct persist_options *o
 	return 2;
 }
 
-static void add_point(struct gen *g, struct gen_world *w, const struct persist_point *point)
+static void add_point(const struct gen *g, struct gen_world *w, const struct persist_point *point,
+		      struct strbuf *out)
 {
 	static const char *const verbs[] = { [PERSIST_FSYNC] = "fsync ",
 					     [PERSIST_FDATASYNC] = "fdatasync ",
@@ -265,11 +289,11 @@ static void add_point(struct gen *g, struct gen_world *w, const struct persist_p
 					     [PERSIST_SYNCFS] = "syncfs" };
 
 	if (point->name != NAME_NONE)
-		gen_world_require(w, &g->pool, point->name, &g->text);
-	strbuf_adds(&g->text, verbs[point->kind]);
+		gen_world_require(w, &g->pool, point->name, out);
+	strbuf_adds(out, verbs[point->kind]);
 	if (point->name != NAME_NONE)
-		strbuf_adds(&g->text, g->pool.name[point->name].path);
-	strbuf_addch(&g->text, '\n');
+		strbuf_adds(out, g->pool.name[point->name].path);
+	strbuf_addch(out, '\n');
 }
 
 /* ---- counting ---- */
@@ -411,13 +435,13 @@ static void enter_persist(struct gen *g, unsigned position, uint64_t persist)
 			w = &scratch;
 		}
 		for (unsigned i = 0; i < n; i++)
-			add_point(g, w, &points[i]);
+			add_point(g, w, &points[i], &g->text);
 		return;
 	}
 	struct position *next = &g->level[position + 1];
 	next->world_before = l->world_op;
 	for (unsigned i = 0; i < n; i++)
-		add_point(g, &next->world_before, &points[i]);
+		add_point(g, &next->world_before, &points[i], &g->text);
 	next->before = l->after;
 	next->before.spare = l->after.spare || (!n && !o.none);
 	next->text_before = g->text.len;
@@ -516,6 +540,39 @@ static void build(struct gen *g, uint64_t index)
 	}
 }
 
+/*
+ * Writes the workload that the levels hold once more, with the setup of all operations before the
+ * first one, as far as that is possible.
+ */
+static void compose(struct gen *g)
+{
+	struct gen_world w;
+	names_t used = 0;
+
+	gen_world_init(&w);
+	strbuf_clear(&g->composed);
+	for (unsigned at = 0; at < g->b->length; at++) {
+		const struct gen_choice *c = &g->choices.v[g->level[at].choice];
+
+		gen_world_prepare_first(&w, &g->pool, g->b, c, used, &g->composed);
+		used |= c->uses;
+	}
+	if (g->b->durable_setup && g->composed.len)
+		strbuf_adds(&g->composed, "setup sync\n");
+	for (unsigned at = 0; at < g->b->length; at++) {
+		const struct position *l = &g->level[at];
+		const struct gen_choice *c = &g->choices.v[l->choice];
+		struct persist_options o = persist_options(g, &l->after, c, at + 1 == g->b->length);
+		struct persist_point points[2];
+		unsigned n = nth_persist(g, &o, l->persist, points);
+
+		gen_world_prepare(&w, &g->pool, g->b, c, &g->composed);
+		gen_world_perform(&w, &g->pool, c, &g->composed);
+		for (unsigned i = 0; i < n; i++)
+			add_point(g, &w, &points[i], &g->composed);
+	}
+}
+
 /* ---- the interface ---- */
 
 static void make_prefix(struct gen *g)
@@ -528,6 +585,29 @@ static void make_prefix(struct gen *g)
 		 (unsigned)(hash64(strbuf_str(&text), text.len) & 0xffff));
 }
 
+/* A union has its parts, which are named sets. */
+static int add_parts(struct gen *g, struct err *err)
+{
+	for (size_t i = 0; i < g->b->parts.n; i++) {
+		vec_push(&g->parts, (struct gen_part){ .g = NULL });
+		struct gen_part *part = &vec_last(&g->parts);
+		bounds_init(&part->b);
+		int rc = bounds_load(g->b->parts.v[i]->name, &part->b, err);
+
+		/* The vector may move what it holds: the generator gets its bounds at the end. */
+		if (rc)
+			return rc;
+	}
+	vec_each(part, &g->parts) {
+		int rc = gen_new(&part->b, &part->g, err);
+
+		if (rc)
+			return rc;
+		g->count += gen_count(part->g);
+	}
+	return 0;
+}
+
 int gen_new(const struct bounds *b, struct gen **out, struct err *err)
 {
 	struct gen *g = xcalloc(1, sizeof(*g));
@@ -535,6 +615,14 @@ int gen_new(const struct bounds *b, struct gen **out, struct err *err)
 	int rc = 0;
 
 	g->b = b;
+	if (b->parts.n) {
+		rc = add_parts(g, err);
+		if (rc)
+			gen_free(g);
+		else
+			*out = g;
+		return rc;
+	}
 	gen_pool_init(&g->pool, b, &g->arena);
 	gen_choices_init(&g->choices, b, &g->pool, &g->arena);
 	memo_grow(g);
@@ -564,9 +652,15 @@ void gen_free(struct gen *g)
 {
 	if (!g)
 		return;
+	vec_each(part, &g->parts) {
+		gen_free(part->g);
+		bounds_release(&part->b);
+	}
+	vec_release(&g->parts);
 	gen_choices_release(&g->choices);
 	free(g->memo);
 	strbuf_release(&g->text);
+	strbuf_release(&g->composed);
 	strbuf_release(&g->out);
 	arena_release(&g->arena);
 	free(g);
@@ -575,6 +669,16 @@ void gen_free(struct gen *g)
 uint64_t gen_count(const struct gen *g)
 {
 	return g->count;
+}
+
+/* The part that holds a workload; `index` becomes its number there. */
+static struct gen *part_at(const struct gen *g, uint64_t *index)
+{
+	size_t i = 0;
+
+	for (; i + 1 < g->parts.n && *index >= gen_count(g->parts.v[i].g); i++)
+		*index -= gen_count(g->parts.v[i].g);
+	return g->parts.v[i].g;
 }
 
 void gen_seek(struct gen *g, uint64_t index)
@@ -587,6 +691,14 @@ bool gen_next(struct gen *g, const char **text, size_t *len)
 {
 	if (g->index >= g->count)
 		return false;
+	if (g->parts.n) {
+		uint64_t index = g->index++;
+		struct gen *part = part_at(g, &index);
+
+		if (part->index != index)
+			gen_seek(part, index);
+		return gen_next(part, text, len);
+	}
 	if (g->started)
 		advance(g);
 	else
@@ -596,7 +708,10 @@ bool gen_next(struct gen *g, const char **text, size_t *len)
 	strbuf_adds(&g->out, g->prefix);
 	strbuf_addu(&g->out, g->index);
 	strbuf_addch(&g->out, '\n');
-	strbuf_add(&g->out, g->text.buf, g->text.len);
+	if (g->b->setup_first)
+		compose(g);
+	const struct strbuf *body = g->b->setup_first ? &g->composed : &g->text;
+	strbuf_add(&g->out, body->buf, body->len);
 	strbuf_addch(&g->out, '\n');
 	g->index++;
 	*text = g->out.buf;
@@ -606,8 +721,18 @@ bool gen_next(struct gen *g, const char **text, size_t *len)
 
 void gen_name(const struct gen *g, uint64_t index, struct strbuf *out)
 {
+	if (g->parts.n)
+		g = part_at(g, &index);
 	strbuf_adds(out, g->prefix + strlen("workload "));
 	strbuf_addu(out, index);
+}
+
+void gen_identity(const struct gen *g, struct strbuf *out)
+{
+	if (!g->parts.n)
+		gen_name(g, 0, out);
+	vec_each(part, &g->parts)
+		gen_name(part->g, 0, out);
 }
 
 char *gen_name_set(const char *name)
@@ -622,7 +747,20 @@ int gen_name_index(const struct gen *g, const char *name, uint64_t *index, struc
 {
 	const char *prefix = g->prefix + strlen("workload ");
 	size_t n = strlen(prefix);
+	uint64_t before = 0;
 
+	vec_each(part, &g->parts) {
+		auto_free char *set = gen_name_set(name);
+
+		if (set && streq(set, part->b.name)) {
+			int rc = gen_name_index(part->g, name, index, err);
+			*index += before;
+			return rc;
+		}
+		before += gen_count(part->g);
+	}
+	if (g->parts.n)
+		return err_set(err, -EINVAL, "'%.100s' is in no set of %s", name, g->b->name);
 	if (strncmp(name, prefix, n) != 0)
 		return err_set(err, -EINVAL,
 			       "'%.100s' is not a workload of %.*s: the bounds, or the "

@@ -28,9 +28,12 @@ bool gen_next(struct gen *g, const char **text, size_t *len);
 
 /*
  * A workload's name is "BOUNDS.FINGERPRINT/NUMBER". The fingerprint changes whenever the number
- * would mean another workload.
+ * would mean another workload. In a union, the bounds and the number are those of the set that
+ * holds it.
  */
 void gen_name(const struct gen *g, uint64_t index, struct strbuf *out);
+/* Names the first workload, and in a union that of each set: a text that changes with the sets. */
+void gen_identity(const struct gen *g, struct strbuf *out);
 /* Returns the set's name at the begin of a workload's name, to be freed; NULL if there is none. */
 char *gen_name_set(const char *name);
 /* Gives the number in a name, which is checked against these bounds. */

@@ -23,9 +23,8 @@ struct builder {
 	const struct gen_pool *p;
 	struct arena *arena;
 	struct gen_choice choice;
-	struct op op; /* the choice as an operation, to be printed */
+	struct op op; /* the choice as an operation, to be printed; `tail` is printed after it */
 	unsigned n_names;
-	bool twice_range; /* offset and length of a second file: fixed */
 };
 
 static void add_arg(struct builder *s, size_t at);
@@ -55,6 +54,22 @@ static bool fits_first(const struct builder *s, unsigned name)
 	       !(b->line & name_bit(s->choice.name[0]));
 }
 
+/* Whether neither a file nor a directory may be at the name. */
+static bool may_be_other(const struct builder *s, const struct arg_def *arg, unsigned name)
+{
+	switch (arg->role) {
+	case ROLE_NEW_OTHER:
+		return true;
+	case ROLE_FROM:
+	case ROLE_TO:
+	case ROLE_LINK_OLD:
+	case ROLE_LINK_NEW:
+		return s->b->file_kind != KIND_FILE && !s->p->name[name].is_dir;
+	default:
+		return false;
+	}
+}
+
 static void add_path(struct builder *s, size_t at, const struct arg_def *arg)
 {
 	struct gen_choice saved = s->choice;
@@ -69,8 +84,8 @@ static void add_path(struct builder *s, size_t at, const struct arg_def *arg)
 		s->choice.name[slot] = (uint8_t)name;
 		s->choice.uses |= name_bit(name);
 		/* Other nodes cannot be synced, but their directory can. */
-		names_t subject = arg->role == ROLE_NEW_OTHER ? name_bit(s->p->name[name].parent)
-							      : name_bit(name);
+		names_t subject = may_be_other(s, arg, name) ? name_bit(s->p->name[name].parent)
+							     : name_bit(name);
 		s->choice.subjects |= subject;
 		s->choice.left |= arg->role == ROLE_FROM ? 0 : subject;
 		if (s->op.def->flags & OP_DATA)
@@ -142,12 +157,22 @@ static void add_listed(struct builder *s, size_t at, const struct arg_def *arg)
 	}
 }
 
+/* Whether the operation is a persistence point; its range is not chosen yet, but holds a byte. */
+static bool persists(struct op op)
+{
+	for (size_t i = 0; op.def->args[i].kind != ARG_END; i++)
+		if (op.def->args[i].kind == ARG_LENGTH)
+			op.args[i].num = 1;
+	return op_persists(&op);
+}
+
 /* Called when all arguments are chosen: prints the operation up to its range. */
 static void finish(struct builder *s)
 {
 	auto_strbuf text = STRBUF_INIT;
 	struct gen_choice c = s->choice;
 
+	c.persists = persists(s->op);
 	op_print(&s->op, &text);
 	if (c.range >= 0) {
 		/* The range is printed last, as "0 0". */
@@ -159,12 +184,57 @@ static void finish(struct builder *s)
 	vec_push(s->list, c);
 }
 
+/* Flags that may be left out: each mode that the bounds have. Other flags are left out. */
+static void add_modes(struct builder *s, size_t at, const struct arg_def *arg)
+{
+	static const struct {
+		const struct word *words; /* NULL ends the table */
+		bool direct;
+		unsigned mode;
+		uint64_t flags;
+		const char *tail;
+	} modes[] = {
+		{ op_write_words, false, MODE_PLAIN, 0, "" },
+		{ op_write_words, false, MODE_SYNC, WRITE_SYNC, " sync" },
+		{ op_write_words, false, MODE_DSYNC, WRITE_DSYNC, " dsync" },
+		{ op_write_words, true, MODE_PLAIN, 0, "" },
+		{ op_write_words, true, MODE_SYNC, WRITE_SYNC, " sync" },
+		{ op_write_words, true, MODE_DSYNC, WRITE_DSYNC, " dsync" },
+		{ op_mmap_words, true, MODE_MSYNC, 0, "" },
+		{ op_mmap_words, true, MODE_NOSYNC, MMAP_NOSYNC, " nosync" },
+		{ NULL, false, 0, 0, NULL },
+	};
+	unsigned chosen = arg->words == op_mmap_words ? s->b->map_modes
+			  : s->choice.direct	      ? s->b->direct_modes
+						      : s->b->write_modes;
+	bool any = false;
+
+	for (size_t i = 0; modes[i].words; i++) {
+		if (modes[i].words != arg->words || modes[i].direct != s->choice.direct)
+			continue;
+		any = true;
+		if (!(chosen & modes[i].mode))
+			continue;
+		s->choice.tail = modes[i].tail;
+		s->op.args[at].num = modes[i].flags;
+		finish(s);
+	}
+	s->op.args[at].num = 0;
+	s->choice.tail = "";
+	if (!any)
+		finish(s);
+}
+
 static void add_arg(struct builder *s, size_t at)
 {
 	const struct arg_def *arg = &s->op.def->args[at];
 
-	if (arg->kind == ARG_END || arg->optional) {
+	if (arg->kind == ARG_END) {
 		finish(s);
+		return;
+	}
+	if (arg->optional) {
+		add_modes(s, at, arg);
 		return;
 	}
 	s->op.args[at].given = true;
@@ -211,11 +281,13 @@ void gen_choices_init(struct gen_choices *list, const struct bounds *b, const st
 			.p = p,
 			.arena = arena,
 			.op.def = def,
-			.choice = { .def = def, .name = { NAME_NONE, NAME_NONE }, .range = -1 },
+			.choice = { .def = def,
+				    .name = { NAME_NONE, NAME_NONE },
+				    .range = -1,
+				    .tail = "" },
 		};
 
 		s.choice.direct = def->flags & (OP_DIRECT | OP_MAPS);
-		s.choice.persists = def->promise != OP_PROMISES_NOTHING;
 		add_arg(&s, 0);
 	}
 }

@@ -215,6 +215,34 @@ static void require_file(struct gen_world *w, const struct gen_pool *p, unsigned
 	gen_world_require(w, p, name, out);
 }
 
+/* Makes the file that an operation on files needs, if there is none; it has data if that is asked
+ * for.
+ */
+static void require_some_file(struct gen_world *w, const struct gen_pool *p, const struct bounds *b,
+			      unsigned name, uint32_t size, struct strbuf *out)
+{
+	bool fill = b->filled && !w->at[name] && !p->name[name].is_dir;
+
+	if (fill || size)
+		require_file(w, p, name, fill ? 1 : size, out);
+	else
+		gen_world_require(w, p, name, out);
+}
+
+/* The same where any kind of file will do: the bounds say which is made. */
+static void require_kind(struct gen_world *w, const struct gen_pool *p, const struct bounds *b,
+			 unsigned name, struct strbuf *out)
+{
+	if (b->file_kind == KIND_FILE || w->at[name] || p->name[name].is_dir) {
+		require_some_file(w, p, b, name, 0, out);
+		return;
+	}
+	require_parents(w, p, name, out);
+	make(w, name, NODE_OTHER);
+	add_setup(out, b->file_kind == KIND_FIFO ? "mkfifo " : "symlink target ",
+		  p->name[name].path);
+}
+
 /* Removes names that have no counterpart in the pool, before their directory moves. */
 static void require_movable(struct gen_world *w, const struct gen_pool *p, unsigned from,
 			    unsigned to, struct strbuf *out)
@@ -257,21 +285,32 @@ static uint32_t wants_size(const struct gen_choice *c, enum path_role role)
 {
 	if (gen_choice_shifts(c))
 		return 3 * PAGE;
-	return role == ROLE_DATA || (c->range >= 0 && c->range != RANGE_APPEND);
+	if (c->range == RANGE_LATER_PAGES || c->range == RANGE_OVER_END)
+		return 2 * PAGE;
+	return role == ROLE_DATA ||
+	       (c->range >= 0 && c->range != RANGE_APPEND && c->range != RANGE_GAP);
 }
 
-static void prepare_name(struct gen_world *w, const struct gen_pool *p, const struct gen_choice *c,
-			 unsigned i, enum path_role role, struct strbuf *out)
+static void prepare_name(struct gen_world *w, const struct gen_pool *p, const struct bounds *b,
+			 const struct gen_choice *c, unsigned i, enum path_role role,
+			 struct strbuf *out)
 {
 	unsigned name = c->name[i];
 	bool exchange = c->value & RENAME_W_EXCHANGE;
 
 	switch (role) {
-	case ROLE_FILE:
-	case ROLE_DATA:
 	case ROLE_GONE_FILE:
 	case ROLE_LINK_OLD:
-		require_file(w, p, name, wants_size(c, role), out);
+		if (b->file_kind != KIND_FILE) {
+			require_kind(w, p, b, name, out);
+			break;
+		}
+		/* fall through */
+	case ROLE_FILE:
+	case ROLE_DATA:
+		if (gen_node_at(w, name)->type == NODE_OTHER)
+			require_absent(w, p, name, out);
+		require_some_file(w, p, b, name, wants_size(c, role), out);
 		break;
 	case ROLE_MAKE:
 		/* Copying a file over itself, by another of its names, is refused. */
@@ -286,10 +325,10 @@ static void prepare_name(struct gen_world *w, const struct gen_pool *p, const st
 	case ROLE_OBJECT:
 		if (gen_node_at(w, name)->type == NODE_OTHER)
 			require_absent(w, p, name, out); /* a link whose target may not exist */
-		gen_world_require(w, p, name, out);
+		require_some_file(w, p, b, name, 0, out);
 		break;
 	case ROLE_FROM:
-		gen_world_require(w, p, name, out);
+		require_kind(w, p, b, name, out);
 		break;
 	case ROLE_NEW_FILE:
 	case ROLE_NEW_OTHER:
@@ -305,7 +344,7 @@ static void prepare_name(struct gen_world *w, const struct gen_pool *p, const st
 	case ROLE_TO:
 		require_parents(w, p, name, out);
 		if (exchange)
-			gen_world_require(w, p, name, out);
+			require_kind(w, p, b, name, out);
 		else if (c->value & RENAME_W_NOREPLACE)
 			require_absent(w, p, name, out);
 		require_movable(w, p, c->name[0], name, out);
@@ -317,17 +356,42 @@ static void prepare_name(struct gen_world *w, const struct gen_pool *p, const st
 	}
 }
 
-void gen_world_prepare(struct gen_world *w, const struct gen_pool *p, const struct bounds *b,
-		       const struct gen_choice *c, struct strbuf *out)
+/* Prepares the names of which the bits are set: the first, the second. */
+static void prepare_names(struct gen_world *w, const struct gen_pool *p, const struct bounds *b,
+			  const struct gen_choice *c, unsigned which, struct strbuf *out)
 {
 	unsigned i = 0;
 
 	for (const struct arg_def *arg = c->def->args; arg->kind != ARG_END; arg++) {
-		if (arg->role != ROLE_NONE)
-			prepare_name(w, p, c, i++, arg->role, out);
-		if (arg->kind == ARG_XATTR && arg[1].kind == ARG_END)
+		if (arg->role != ROLE_NONE && which & 1u << i++)
+			prepare_name(w, p, b, c, i - 1, arg->role, out);
+		if (arg->kind == ARG_XATTR && arg[1].kind == ARG_END && which & 1)
 			require_xattrs(w, p, b, c->name[0], out);
 	}
+}
+
+void gen_world_prepare(struct gen_world *w, const struct gen_pool *p, const struct bounds *b,
+		       const struct gen_choice *c, struct strbuf *out)
+{
+	prepare_names(w, p, b, c, ~0u, out);
+}
+
+void gen_world_prepare_first(struct gen_world *w, const struct gen_pool *p, const struct bounds *b,
+			     const struct gen_choice *c, names_t used, struct strbuf *out)
+{
+	unsigned which = 0, i = 0;
+
+	for (const struct arg_def *arg = c->def->args; arg->kind != ARG_END; arg++) {
+		if (arg->role == ROLE_NONE)
+			continue;
+		unsigned name = c->name[i++];
+		bool is_free = !(p->name[name].line & used);
+
+		which |= (unsigned)is_free << (i - 1);
+		if (is_free && arg->role == ROLE_MAKE && b->existing)
+			gen_world_require(w, p, name, out);
+	}
+	prepare_names(w, p, b, c, which, out);
 }
 
 /* ---- doing it ---- */
@@ -356,16 +420,24 @@ static struct extent place(const struct gen_choice *c, uint32_t size)
 		  [RANGE_MIDDLE] = { false, PAGE, 2 * PAGE },
 		  [RANGE_END] = { true, -2 * PAGE, 2 * PAGE },
 		  [RANGE_EXTEND] = { true, -PAGE, 2 * PAGE },
-		  [RANGE_BEYOND] = { true, 2 * PAGE, 2 * PAGE } },
+		  [RANGE_BEYOND] = { true, 2 * PAGE, 2 * PAGE },
+		  [RANGE_FIRST_PAGE] = { false, 0, PAGE },
+		  [RANGE_LAST_PAGE] = { true, -PAGE, PAGE },
+		  [RANGE_LATER_PAGES] = { false, PAGE, 0 },
+		  [RANGE_OVER_END] = { true, -2 * PAGE, 4 * PAGE },
+		  [RANGE_GAP] = { true, 2 * PAGE, 2 * PAGE } },
 	};
-	int64_t end = c->direct ? (size + PAGE - 1) / PAGE * PAGE : size, at;
-	uint32_t len = ranges[c->direct][c->range].len;
+	bool pages = c->direct || c->range >= RANGE_FIRST_PAGE;
+	int64_t end = pages ? (size + PAGE - 1) / PAGE * PAGE : size, at;
+	uint32_t len = ranges[pages][c->range].len;
 
 	if (gen_choice_shifts(c))
 		return (struct extent){ PAGE, PAGE };
-	at = (ranges[c->direct][c->range].from_end ? end : 0) + ranges[c->direct][c->range].offset;
-	if (c->range == RANGE_END && !c->direct)
+	at = (ranges[pages][c->range].from_end ? end : 0) + ranges[pages][c->range].offset;
+	if (c->range == RANGE_END && !pages)
 		len = min(size, len);
+	if (c->range == RANGE_LATER_PAGES)
+		len = (uint32_t)(end - at);
 	return (struct extent){ (uint32_t)max(at, (int64_t)0), len };
 }
 
@@ -467,6 +539,7 @@ void gen_world_perform(struct gen_world *w, const struct gen_pool *p, const stru
 		strbuf_addch(out, ' ');
 		strbuf_addu(out, e.len);
 	}
+	strbuf_adds(out, c->tail);
 	strbuf_addch(out, '\n');
 	for (const struct arg_def *arg = c->def->args; arg->kind != ARG_END; arg++) {
 		if (arg->role != ROLE_NONE)

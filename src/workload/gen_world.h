@@ -81,6 +81,7 @@ struct gen_choice {
 	names_t left;	  /* names that it leaves behind, unless it only removes */
 	names_t data;	  /* names whose data it changes */
 	bool persists;	  /* by itself, as msync does */
+	const char *tail; /* the text after the range */
 };
 
 /* True for a falloc that moves data: its range is fixed, whatever the class. */
@@ -89,6 +90,12 @@ bool gen_choice_shifts(const struct gen_choice *c);
 /* Appends the operations that the choice depends on, marked "setup", and performs them here. */
 void gen_world_prepare(struct gen_world *w, const struct gen_pool *p, const struct bounds *b,
 		       const struct gen_choice *c, struct strbuf *out);
+/*
+ * Appends those of them that may stand before every operation of the workload: for the names on
+ * whose way no name is in `used`, which operations before have.
+ */
+void gen_world_prepare_first(struct gen_world *w, const struct gen_pool *p, const struct bounds *b,
+			     const struct gen_choice *c, names_t used, struct strbuf *out);
 /* Appends the operation itself, and performs it in the world. */
 void gen_world_perform(struct gen_world *w, const struct gen_pool *p, const struct gen_choice *c,
 		       struct strbuf *out);

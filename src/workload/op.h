@@ -83,7 +83,7 @@ enum op_flags {
 	OP_WHOLE_FS = 1 << 3,	  /* acts on the whole file system */
 	OP_COMMAND = 1 << 4,	  /* runs a command, whose effect is unknown beforehand */
 	OP_DIRECT = 1 << 5,	  /* bypasses the page cache, so it must be aligned */
-	OP_MAPS = 1 << 6,	  /* writes by stores to a mapping, not by one system call */
+	OP_MAPS = 1 << 6,	  /* acts through a mapping, not by one system call */
 	OP_RANGES = 1 << 7,	  /* allocates, frees or moves a range, as op_falloc_words say */
 	OP_COPIES = 1 << 8,	  /* copies data between files, byte by byte */
 	OP_SHARES = 1 << 9,	  /* makes files share data */
@@ -99,7 +99,7 @@ enum op_promise {
 	OP_PROMISES_NOTHING,
 	OP_PROMISES_OBJECT, /* the file or directory of the first argument: fsync */
 	OP_PROMISES_DATA,   /* the data of that file, or that directory: fdatasync */
-	OP_PROMISES_RANGE,  /* the written bytes: msync */
+	OP_PROMISES_RANGE,  /* the bytes of its range: msync */
 	OP_PROMISES_ALL,
 };
 
@@ -179,5 +179,6 @@ enum rename_words {
 extern const struct word op_falloc_words[];
 extern const struct word rename_words[];
 extern const struct word op_write_words[];
+extern const struct word op_mmap_words[];
 
 #endif

@@ -27,7 +27,7 @@ const struct word op_write_words[] = {
 	{ NULL, 0 },
 };
 
-static const struct word mmap_words[] = {
+const struct word op_mmap_words[] = {
 	{ "nosync", MMAP_NOSYNC },
 	{ NULL, 0 },
 };
@@ -146,7 +146,7 @@ bool op_persists(const struct op *op)
 		return false;
 	if (op_words(op, op_write_words))
 		return true;
-	return op->def->promise && !(op_words(op, mmap_words) & MMAP_NOSYNC);
+	return op->def->promise && !(op_words(op, op_mmap_words) & MMAP_NOSYNC);
 }
 
 bool op_has_parts(const struct op *op)

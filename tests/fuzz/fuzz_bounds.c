@@ -39,7 +39,7 @@ static bool is_small(const struct bounds *b)
 {
 	size_t names = 1 + b->directories.n + b->files.n * (b->directories.n + 1);
 
-	return b->length <= 3 && names <= (b->length < 3 ? 12 : 8) && b->falloc_modes.n <= 6 &&
+	return !b->parts.n && b->length <= 3 && names <= (b->length < 3 ? 12 : 8) && b->falloc_modes.n <= 6 &&
 	       b->sizes.n <= 4 && b->xattrs.n <= 3;
 }
 

@@ -837,7 +837,8 @@ static const char *const scripts[] = {
 	/* fifos with and without a reader */
 	"mkfifo p\nf1 = open p wronly\nf2 = open p rdonly\nf1 = open p wronly\ncreat p\n"
 	"truncate p 1\ntruncate f1 1\nfalloc f1 plain 0 1\nfalloc f2 plain 0 1\nread f2 0 1\n"
-	"mmapwrite f1 0 1\nmmapwrite f2 0 1\nclose f2\nappend p 1\nappend f1 1\n"
+	"mmapwrite f1 0 1\nmmapwrite f2 0 1\nmsync p 0 1\nmsync f2 0 1\nclose f2\nappend p 1\n"
+	"append f1 1\n"
 	"f2 = open p rdwr,wronly\nf2 = open p rdonly,direct\nf2 = open p rdwr,trunc,append\n"
 	"setxattr p user.a x\nsetxattr p trusted.a x\nremovexattr p user.a\nremovexattr p "
 	"trusted.a\n"
@@ -846,6 +847,7 @@ static const char *const scripts[] = {
 	/* neither reading nor writing */
 	"write f 0 100\nf1 = open f wronly,rdwr\nread f1 0 1\nwrite f1 0 1\nwrite f1 0 0\n"
 	"truncate f1 0\nfalloc f1 plain 0 1\nmmapwrite f1 0 10\nmmapwrite f1 0 1000\nfsync f1\n"
+	"msync f1 0 1\nmsync f 0 1\nmsync f 100000 1\n"
 	"copy_file_range f1 0 g 0 1\nf1 = open f wronly,rdwr,trunc\nread f 0 1\n"
 	"f1 = open . wronly,rdwr\nf2 = open f wronly\nmmapwrite f2 0 5000\nread f 0 9000",
 };

@@ -52,6 +52,7 @@ static const struct {
 	{ "mmapwrite f 0 100", "madvise msync" },
 	{ "mmapwrite f 0 100 nosync", "madvise" },
 	{ "mmapwrite f 16384 100", "fallocate mmap madvise msync" },
+	{ "msync f 0 4096", "msync" },
 	{ "read f 0 100", "pread64" },
 	{ "truncate f 4096", "ftruncate" },
 	{ "falloc f plain 0 8192", "fallocate" },

@@ -446,11 +446,18 @@ static void test_direct_and_mmap(void)
 		is_i(look("m").st_size, 15000, "size stays");
 		does("mmapwrite m 20000 1", 1);
 		is_i(look("m").st_size, 20001, "size grows");
+		does("msync m 5000 10000", 0);
+		does("msync m 0 1048576", 0);
+		does("msync m 4611686018427387904 1", 0);
+		does("msync m 0 0", 0);
+		is_i(look("m").st_size, 20001, "msync leaves the size");
 	}
+	does("msync none 0 1", -ENOENT);
 	does("mmapwrite e 0 0", 0);
 	ok(there("e"), "a mapping of nothing makes the file");
 	does("mkdir A", 0);
 	does("mmapwrite A 0 1", -EISDIR);
+	does("msync A 0 1", -EISDIR);
 	end("direct and mmap");
 }
 
@@ -629,6 +636,8 @@ static void test_handle_kinds(void)
 	does("w = open f wronly", 0);
 	does("read w 0 1", -EBADF);
 	does("mmapwrite w 0 1", -EACCES);
+	does("msync w 0 1", -EACCES);
+	does("msync r 0 1", -EACCES);
 	does("a = open f wronly,append", 0);
 	does("write a 0 10", 10);
 	is_i(look("f").st_size, 110, "a handle that appends");

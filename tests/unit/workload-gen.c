@@ -85,6 +85,26 @@ static void test_counts(void)
 		{ "seq-3-data", 141376 },
 		{ "seq-3-metadata", 1774012 },
 		{ "seq-3-nested", 1686752 },
+		{ "seq-1-sync", 550 },
+		{ "seq-1-filled", 546 },
+		{ "seq-2-sync", 507112 },
+		{ "seq-2-filled", 105164 },
+		{ "seq-2-direct", 40448 },
+		{ "seq-2-wide", 173394 },
+		{ "seq-2-nested", 148603 },
+		{ "seq-3-wide", 4186378 },
+		{ "seq-3-names", 381972 },
+		{ "seq-3-dirs", 563240 },
+		{ "seq-3-moves", 1827232 },
+		{ "seq-3-renames", 523394 },
+		{ "seq-3-mkdir", 189540 },
+		{ "seq-3-caches", 316832 },
+		{ "seq-3-special", 169552 },
+		{ "seq-3-punch", 21952 },
+		{ "seq-4-msync", 4096 },
+		{ "all-1", 1440 },
+		{ "all-2", 1211115 },
+		{ "all-3", 11786328 },
 		{ "pm-seq-1", 59 },
 		{ "pm-seq-2", 3238 },
 		{ "pm-seq-3-metadata", 54592 },
@@ -106,6 +126,12 @@ static void test_counts(void)
 		     (unsigned long long)sets[i].count);
 		close_set(g, &b);
 	}
+}
+
+/* No persistence point of phase 3, though it may be one by itself. */
+static bool is_core(const struct op_def *def)
+{
+	return !def->promise || def->flags & (OP_DATA | OP_MAPS | OP_UNMOUNTS);
 }
 
 /* The count is what comes out, all different, and each ends persisted. */
@@ -135,8 +161,7 @@ static void test_whole_set(const char *name, bool persists)
 		const struct op *last = &vec_last(&w.ops);
 		unpersisted += last->setup || (persists && !op_persists(last));
 		for (size_t i = 0; i < w.ops.n; i++)
-			core += !w.ops.v[i].setup &&
-				(!w.ops.v[i].def->promise || w.ops.v[i].def->flags & OP_DATA);
+			core += !w.ops.v[i].setup && is_core(w.ops.v[i].def);
 		wrong_length += core != b.length;
 	}
 	is_u(n, g ? gen_count(g) : 1, "%s: as many workloads as counted", name);
@@ -428,6 +453,147 @@ static void test_keys(void)
 	test_runs(strbuf_str(&every), "every operation in pairs", 1000);
 }
 
+/* Whether some workload has this text, but for its name. */
+static bool generates(const char *bounds_text, const char *body)
+{
+	struct bounds b;
+	struct gen *g = open_set(bounds_text, &b);
+	const char *text;
+	size_t len;
+	bool hit = false;
+
+	while (g && !hit && gen_next(g, &text, &len)) {
+		const char *begin = strchr(text, '\n') + 1;
+		size_t n = len - (size_t)(begin - text) - 1; /* an empty line ends it */
+
+		hit = n == strlen(body) && memcmp(begin, body, n) == 0;
+	}
+	close_set(g, &b);
+	return hit;
+}
+
+static void test_more_keys(void)
+{
+	static const struct {
+		const char *bounds, *body;
+		bool want;
+		const char *what;
+	} cases[] = {
+		{ "operations link\nlength 2\nfiles a b c d\npersist sync\nsetup-first yes\n",
+		  "setup creat a\nsetup creat c\nlink a b\nlink c d\nsync\n", true,
+		  "setup-first: all setup stands before the first operation" },
+		{ "operations link\nlength 2\nfiles a b c d\npersist sync\n",
+		  "setup creat a\nlink a b\nsetup creat c\nlink c d\nsync\n", true,
+		  "without, before the operation that needs it" },
+		{ "operations link\nlength 2\nfiles a b c d\npersist sync\nsetup-first yes\n"
+		  "durable-setup yes\n",
+		  "setup creat a\nsetup creat c\nsetup sync\nlink a b\nlink c d\nsync\n", true,
+		  "and with durable-setup it is durable" },
+		{ "operations link unlink\nlength 2\nfiles a b\npersist sync\nsetup-first yes\n",
+		  "setup creat a\nunlink a\nsetup creat a\nlink a b\nsync\n", true,
+		  "but not what an operation before takes away" },
+		{ "operations mkdir creat\nlength 2\nfiles a\ndirectories D\npersist sync\n"
+		  "setup-first yes\n",
+		  "mkdir D\ncreat D/a\nsync\n", true, "or makes" },
+		{ "operations write\nfiles a\nranges append\npersist sync\nsetup-first yes\n"
+		  "existing yes\n",
+		  "setup creat a\nwrite a 0 4096\nsync\n", true,
+		  "existing: a write finds its file" },
+		{ "operations rename\nfiles a b\npersist sync\nfilled yes\n",
+		  "setup write a 0 16384\nrename a b\nsync\n", true,
+		  "filled: the renamed file has data" },
+		{ "operations rename link\nlength 2\nfiles a b\npersist sync\nfile-kind fifo\n",
+		  "setup mkfifo a\nrename a b\nlink b a\nsync\n", true,
+		  "file-kind: the renamed file is a pipe, and stays one" },
+		{ "operations unlink\nfiles a\npersist sync\nfile-kind symlink\n",
+		  "setup symlink target a\nunlink a\nsync\n", true, "or a symbolic link" },
+		{ "operations rename\nfiles a b\npersist fsync\nlast-persist-on used\n"
+		  "file-kind fifo\n",
+		  "setup mkfifo a\nrename a b\nfsync b\n", false, "a pipe is not synced" },
+		{ "operations rename\nfiles a b\npersist fsync\nlast-persist-on used\n"
+		  "file-kind fifo\n",
+		  "setup mkfifo a\nrename a b\nfsync .\n", true, "but its directory is" },
+		{ "operations write dwrite\nlength 2\nfiles a\nranges append\n"
+		  "direct-ranges append\ndirect-modes plain sync\npersist fsync\n"
+		  "last-persist-on used\n",
+		  "write a 0 4096\ndwrite a 4096 8192 sync\n", true,
+		  "direct-modes: no point after a synchronous write" },
+		{ "operations append\nfiles a\nwrite-modes dsync\n", "append a 4096 dsync\n", true,
+		  "write-modes, where nothing follows the length" },
+		{ "operations mmapwrite\nfiles a\ndirect-ranges append\nmap-modes nosync\n"
+		  "persist fsync\nlast-persist-on used\n",
+		  "mmapwrite a 0 8192 nosync\nfsync a\n", true,
+		  "map-modes: a point after stores that were not synced" },
+		{ "operations falloc\nfiles a\nfalloc-ranges later-pages\nfalloc-modes keep\n",
+		  "setup write a 0 16384\nfalloc a keep 4096 12288\n", true, "later-pages" },
+		{ "operations falloc\nfiles a\nfalloc-ranges over-end\nfalloc-modes keep\n",
+		  "setup write a 0 16384\nfalloc a keep 8192 16384\n", true, "over-end" },
+		{ "operations falloc\nfiles a\nfalloc-ranges last-page\nfalloc-modes keep\n",
+		  "setup write a 0 16384\nfalloc a keep 12288 4096\n", true, "last-page" },
+		{ "operations write\nfiles a\nranges gap\n", "write a 8192 8192\n", true,
+		  "gap, in an empty file" },
+		{ "operations dwrite\nfiles a\ndirect-ranges first-page\n",
+		  "setup write a 0 16384\ndwrite a 0 4096\n", true, "first-page" },
+		{ "operations rename\nfiles a b\ndirectories D E\npersist fsync\n"
+		  "last-persist-on latest children\n",
+		  "setup mkdir D\nrename D E\nsetup creat E/a\nfsync E/a\n", true,
+		  "children: a file in the directory" },
+		{ "operations creat\nfiles a\ndirectories D D/E\npersist fsync\n"
+		  "last-persist-on latest ancestors\n",
+		  "setup mkdir D\nsetup mkdir D/E\ncreat D/E/a\nfsync D\n", true,
+		  "ancestors: directories above the parent" },
+		{ "operations creat\nfiles a\ndirectories D D/E\npersist fsync\n"
+		  "last-persist-on latest parents\n",
+		  "setup mkdir D\nsetup mkdir D/E\ncreat D/E/a\nfsync D\n", false,
+		  "which parents are not" },
+		{ "operations creat\nfiles a\ndirectories D\npersist fsync\n"
+		  "last-persist-on latest parents\npersist-twice always\n",
+		  "setup mkdir D\ncreat D/a\nfsync D\nfsync D/a\n", true,
+		  "persist-twice always: though no point was left out before" },
+		{ "operations creat\nfiles a\ndirectories D\npersist fsync\n"
+		  "last-persist-on latest parents\npersist-twice yes\n",
+		  "setup mkdir D\ncreat D/a\nfsync D\nfsync D/a\n", false, "yes: not then" },
+		{ "operations unlink drop_caches remount\nlength 3\nfiles a\npersist fsync\n"
+		  "last-persist-on used\n",
+		  "setup creat a\nunlink a\ndrop_caches\nremount\n", true,
+		  "drop_caches and remount are operations" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		if (!ok(generates(cases[i].bounds, cases[i].body) == cases[i].want, "%s",
+			cases[i].what))
+			printf("#   %s\n", cases[i].body);
+}
+
+/* A union: the sets one after the other, with the names of each. */
+static void test_union(void)
+{
+	struct bounds b;
+	struct gen *g = open_set("base all-1\n", &b);
+	struct err err = ERR_INIT;
+	auto_strbuf name = STRBUF_INIT, printed = STRBUF_INIT;
+	uint64_t index = 0;
+
+	gen_name(g, 345, &name);
+	ok(strncmp(strbuf_str(&name), "seq-1-sync.", 11) == 0 &&
+		   streq(strchr(strbuf_str(&name), '/'), "/1"),
+	   "a workload of a union has the name that it has in its set");
+	ok(!gen_name_index(g, strbuf_str(&name), &index, &err) && index == 345,
+	   "and is found by it");
+	ok(gen_name_index(g, "seq-2.5ff4/0", &index, &err) == -EINVAL &&
+		   strstr(err.msg, "is in no set of"),
+	   "another set's is refused");
+	err_clear(&err);
+	ok(gen_name_index(g, "seq-1-sync.0000/0", &index, &err) == -EINVAL, "a stale one as well");
+	bounds_print(&b, &printed);
+	ok(strstr(strbuf_str(&printed), "union seq-1 seq-1-sync seq-1-filled\n"),
+	   "printed, it names its sets");
+	strbuf_clear(&name);
+	gen_identity(g, &name);
+	ok(strstr(strbuf_str(&name), "seq-1-filled."), "its identity has the last of them");
+	close_set(g, &b);
+}
+
 static void test_bad_bounds(void)
 {
 	static const struct {
@@ -452,6 +618,12 @@ static void test_bad_bounds(void)
 		{ "operations creat\nranges sideways\n", "'sideways' is none of append" },
 		{ "operations truncate\nsizes 9T\n", "more than" },
 		{ "base test\n", "leads back to itself" },
+		{ "union seq-1 seq-9\n", "union takes named sets that are no unions, not 'seq-9'" },
+		{ "union all-1\n", "that are no unions" },
+		{ "union seq-1 seq-1\n", "is there already" },
+		{ "union seq-1\noperations creat\n", "union goes with no key but name" },
+		{ "base all-2\nfiles foo\n", "union goes with no key but name" },
+		{ "operations creat\npersist-twice often\n", "'often' is none of no, yes, always" },
 		{ "base no-such-file\n", "no-such-file" },
 		{ "base seq-2\nlength 8\nfiles a b c d e f g\ndirectories A B C D E F\n",
 		  "more workloads than can be counted" },
@@ -532,12 +704,24 @@ int main(void)
 	test_counts();
 	test_whole_set("seq-1", true);
 	test_whole_set("seq-2", true);
+	test_whole_set("seq-1-sync", true);
+	test_whole_set("seq-1-filled", true);
+	test_whole_set("seq-2-direct", true);
+	test_whole_set("seq-2-wide", true);
+	test_whole_set("seq-3-caches", true);
+	test_whole_set("seq-3-special", true);
+	test_whole_set("seq-3-punch", true);
+	test_whole_set("seq-4-msync", true);
 	test_whole_set("pm-seq-1", false);
 	test_whole_set("pm-seq-2", false);
 	test_seek("seq-1");
 	test_seek("seq-2");
 	test_seek("seq-3-metadata");
 	test_seek("seq-3-nested");
+	test_seek("seq-2-wide");
+	test_seek("seq-2-sync");
+	test_seek("all-1");
+	test_seek("all-2");
 	test_symmetry(1);
 	test_symmetry(2);
 	test_runs("base seq-1\n", "seq-1", 1000);
@@ -546,7 +730,12 @@ int main(void)
 	test_runs("base seq-3-metadata\n", "seq-3-metadata", 500);
 	test_runs("base seq-3-nested\n", "seq-3-nested", 500);
 	test_runs("base pm-seq-3-metadata\n", "pm-seq-3-metadata", 300);
+	test_runs("base all-1\n", "all-1", 2000);
+	test_runs("base all-2\n", "all-2", 2000);
+	test_runs("base all-3\n", "all-3", 3000);
 	test_keys();
+	test_more_keys();
+	test_union();
 	test_bad_bounds();
 	test_many_nodes();
 	test_names();

@@ -290,6 +290,7 @@ static void test_persists(void)
 		{ "append A 1", false },
 		{ "mmapwrite A 0 1", true },
 		{ "mmapwrite A 0 1 nosync", false },
+		{ "msync A 0 1", true },
 		{ "mkdir A", false },
 		{ "setxattr A user.a b create", false },
 	};
