@@ -67,7 +67,7 @@ check 'a flush that is lost is noticed' explores 1 none --crash reorder --lose-f
 # ---- a bug that one word shows ----
 
 check 'a torn record is not found by reorder' explores 0 torn-record --crash reorder --budget 200
-check '... but by torn' explores 1 torn-record --crash torn --budget 200
+check '... but by torn, in sectors of 512 bytes' explores 1 torn-record --crash torn --sector 512 --budget 200
 check '... and shows again' exits 1 "$OUTAGE" replay run
 check 'a recovery that is cut is not found by reorder' explores 0 recovery-order --crash reorder --budget 200
 check '... but by recovery' explores 1 recovery-order --crash recovery --budget 200

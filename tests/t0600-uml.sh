@@ -69,7 +69,7 @@ check "a report says which kernel it was" says "uml:ext4, guarantee linux, Linux
 # Torn between its two sectors, the superblock of ext4 has a wrong checksum: that is so on every kernel.
 printf 'setup mkdir A\nsetup creat A/foo\nunlink A/foo\nsync\n' >nobody/removed
 torn() { # STATUS USER TARGET
-	status_as "$1" "$2" test -t "$3" --crash torn --budget 300 -o "torn-${3%:*}" "$dir/nobody/removed" &&
+	status_as "$1" "$2" test -t "$3" --crash torn --sector 512 --budget 300 -o "torn-${3%:*}" "$dir/nobody/removed" &&
 		[ "$(grep ^found out)" = "found  unmountable: unlink sync" ]
 }
 check "a superblock that is torn is noticed on uml:ext4" torn 1 "$last" uml:ext4
@@ -78,6 +78,10 @@ if [ "$(id -u)" = 0 ]; then
 else
 	skip "ext4 of this machine needs root"
 fi
+check "on a disk that writes 4096 bytes as a whole it is not torn" status_as 0 "$last" test -t uml:ext4 --crash torn \
+	--budget 300 -o not-torn "$dir/nobody/removed"
+check "... and a report says how small the pieces are" eval \
+	"\"$OUTAGE\" report $where/torn-uml/findings/0-0 | grep -q '[1-9] torn into units of 512 bytes, '"
 check "whole, it does no harm" status_as 0 "$last" test -t uml:ext4 --crash reorder --budget 300 -o whole \
 	"$dir/nobody/removed"
 

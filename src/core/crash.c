@@ -99,16 +99,14 @@ static void state_build(struct crash_state *s, struct crash_view *v)
 	s->hash = image_hash(&s->image);
 }
 
-static void state_describe(struct crash_state *s, const struct crash_view *v, const struct trace *t,
-			   uint64_t point, struct crash_step step)
+static void state_describe(struct crash_state *s, const struct crash_view *v, uint64_t point,
+			   struct crash_step step)
 {
-	uint32_t sector = t->info.sector_size;
-
 	s->point = point;
 	s->layer = step.layer;
 	s->k = step.k;
 	crash_id_make(v, point, &s->id);
-	crash_view_list(v, sector ? sector : TEAR_UNIT_DEFAULT, s);
+	crash_view_list(v, s);
 }
 
 /* Moving along the trace. */
@@ -456,7 +454,7 @@ static bool try_state(struct crash *e, struct crash_state *s, struct crash_step 
 		return false;
 	}
 	e->stats.unique++;
-	state_describe(s, &e->view, e->trace, e->opts.points[e->at], step);
+	state_describe(s, &e->view, e->opts.points[e->at], step);
 	if (e->stats.unique % CHECK_EVERY == 1)
 		crash_id_check(&e->view, e->trace->events.n, &s->id);
 	return true;
@@ -658,7 +656,7 @@ static int replay_at(const struct trace *t, const struct crash_opts *opts, struc
 		return -EINVAL;
 	crash_view_close_adding(&v);
 	state_build(s, &v);
-	state_describe(s, &v, t, head->point, (struct crash_step){ CRASH_REPLAY, 0, false });
+	state_describe(s, &v, head->point, (struct crash_step){ CRASH_REPLAY, 0, false });
 	return 0;
 }
 

@@ -94,6 +94,9 @@ enum {
 	CRASH_LAYERS_DEFAULT = CRASH_WITH_WHOLE | CRASH_WITH_COMPLETED,
 };
 
+/* Bytes that a disk writes as a whole: today's disks, and the smallest unit of older ones. */
+enum { CRASH_SECTOR = 4096, CRASH_SECTOR_MIN = 512 };
+
 struct crash_opts {
 	const struct model_ops *model; /* NULL: block */
 	const void *model_ctx;	       /* model_opts.ctx */
@@ -103,7 +106,7 @@ struct crash_opts {
 	unsigned layers;      /* CRASH_WITH_... */
 	uint32_t max_subset;  /* the largest k of the subset layers; UINT32_MAX: no limit */
 	uint32_t near_subset; /* subsets up to this size come before the torn layers; 0: all */
-	uint32_t tear_unit;   /* for the torn layers; 0: what the device writes atomically */
+	uint32_t tear_unit;   /* for the torn layers; 0: the sector of the trace */
 	bool few_tears;	      /* a few tears of each piece stand for all; not for layer units */
 
 	/*
@@ -160,6 +163,7 @@ void crash_points_release(struct crash_points *p);
 struct crash_tear {
 	uint64_t event;
 	uint32_t kept, units; /* tear units that survived, and all its units */
+	uint64_t unit;	      /* bytes of a unit */
 	uint64_t addr, bytes, kept_bytes;
 };
 
@@ -180,7 +184,6 @@ struct crash_state {
 	struct vec_of(uint64_t) lost;
 	struct vec_of(struct crash_tear) torn;
 	struct vec_of(struct crash_part) gone; /* ranges that did not survive, by piece */
-	bool below_atomic; /* torn into less than the device writes atomically */
 };
 
 #define CRASH_STATE_INIT                                                                           \

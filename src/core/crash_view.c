@@ -391,13 +391,12 @@ static uint64_t list_torn(const struct crash_view *v, size_t piece, struct crash
 	return kept;
 }
 
-void crash_view_list(const struct crash_view *v, uint32_t sector_size, struct crash_state *s)
+void crash_view_list(const struct crash_view *v, struct crash_state *s)
 {
 	vec_clear(&s->survived);
 	vec_clear(&s->lost);
 	vec_clear(&s->torn);
 	vec_clear(&s->gone);
-	s->below_atomic = false;
 	for (size_t i = 0; i < v->flight.n; i++) {
 		size_t piece = v->flight.v[i];
 		const struct model_piece *p = &v->pieces[piece];
@@ -412,10 +411,10 @@ void crash_view_list(const struct crash_view *v, uint32_t sector_size, struct cr
 				 (struct crash_tear){ .event = p->event,
 						      .kept = crash_view_units_kept(v, piece),
 						      .units = p->units,
+						      .unit = p->unit_size,
 						      .kept_bytes = list_torn(v, piece, s),
 						      .addr = p->addr,
 						      .bytes = p->len });
-			s->below_atomic |= p->unit_size < sector_size;
 		}
 	}
 }

@@ -87,7 +87,7 @@ struct hash128 crash_view_hash(const struct crash_view *v, uint64_t point);
 void crash_view_apply(struct crash_view *v, struct image *img);
 /* The storage's content if everything that is loose survives. */
 const struct image *crash_view_image_all(struct crash_view *v);
-/* Fills in survived, lost, torn and below_atomic. */
-void crash_view_list(const struct crash_view *v, uint32_t sector_size, struct crash_state *s);
+/* Fills in survived, lost and torn. */
+void crash_view_list(const struct crash_view *v, struct crash_state *s);
 
 #endif

@@ -116,8 +116,9 @@ void report_json_case(const struct view *v, struct json *j)
 		 KV("recorder", v->c.recorder), KV("mkfs", v->c.mkfs), KV("recover", v->c.recover),
 		 KV("crash", v->c.crash), KV("prune", v->c.prune),
 		 KV("max_subset", v->c.max_subset), KV("budget", v->c.budget),
-		 KV("seed", v->c.seed), KV("lose_flush", v->c.lose_flush), KV("phase", v->c.phase),
-		 KV("size", v->c.size), KV("state", v->c.state), KV("layer", v->c.layer));
+		 KV("seed", v->c.seed), KV("lose_flush", v->c.lose_flush),
+		 KV("sector", v->c.sector), KV("phase", v->c.phase), KV("size", v->c.size),
+		 KV("state", v->c.state), KV("layer", v->c.layer));
 	put_problems(v, j);
 	json_kvs(j, KV("cause", cause),
 		 KV("diagnosis", v->diagnosis.len ? v->diagnosis.buf : NULL));

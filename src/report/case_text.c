@@ -171,8 +171,9 @@ static void add_flight(const struct view_crash *c, const char *when, struct strb
 	const struct crash_state *s = &c->state;
 	size_t n = s->lost.n + s->torn.n + s->survived.n;
 
-	strbuf_addf(out, "in flight%s: %llu %s; %zu lost, %zu torn, %zu survived\n", when,
-		    COUNT_S(n, "write"), s->lost.n, s->torn.n, s->survived.n);
+	strbuf_addf(out, "in flight%s: %llu %s; %zu lost, %zu torn%s, %zu survived\n", when,
+		    COUNT_S(n, "write"), s->lost.n, s->torn.n, view_torn_into(s).text,
+		    s->survived.n);
 	report_flight(c, out);
 }
 

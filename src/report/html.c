@@ -166,9 +166,9 @@ static void put_flight(const struct view_crash *c, const char *when, struct strb
 	if (c->has_state)
 		strbuf_addf(out,
 			    "<p class=\"note\">In flight when the power failed%s: %llu %s; %zu "
-			    "lost, %zu torn, %zu survived.%s</p>\n",
-			    when, COUNT_S(n, "write"), s->lost.n, s->torn.n, s->survived.n,
-			    flushed_before(c) ? "" : " No flush had been sent.");
+			    "lost, %zu torn%s, %zu survived.%s</p>\n",
+			    when, COUNT_S(n, "write"), s->lost.n, s->torn.n, view_torn_into(s).text,
+			    s->survived.n, flushed_before(c) ? "" : " No flush had been sent.");
 	if (c->has_state && n && c->places) {
 		auto_strbuf lines = STRBUF_INIT;
 

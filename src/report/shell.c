@@ -343,8 +343,9 @@ static void put_flight(const struct view_crash *c, const char *where, struct str
 	const struct crash_state *s = &c->state;
 	size_t n = s->lost.n + s->torn.n + s->survived.n;
 
-	strbuf_addf(out, "# Of %llu %s in flight%s, %llu %s lost and %zu torn.\n",
-		    COUNT_S(n, "write"), where, COUNT(s->lost.n, "was", "were"), s->torn.n);
+	strbuf_addf(out, "# Of %llu %s in flight%s, %llu %s lost and %zu torn%s.\n",
+		    COUNT_S(n, "write"), where, COUNT(s->lost.n, "was", "were"), s->torn.n,
+		    view_torn_into(s).text);
 }
 
 void shell_strange(bool ours, const char *begin, struct strbuf *out)

@@ -280,6 +280,18 @@ void view_steps(const struct view *v, struct view_steps *out)
 		vec_push(out, crash);
 }
 
+struct view_words view_torn_into(const struct crash_state *s)
+{
+	struct view_words words = { "" };
+	uint64_t unit = UINT64_MAX;
+
+	for (size_t i = 0; i < s->torn.n; i++)
+		unit = min(unit, s->torn.v[i].unit);
+	if (s->torn.n)
+		snprintf(words.text, sizeof(words.text), " into units of %llu bytes", llu(unit));
+	return words;
+}
+
 size_t view_recovered(const struct view_crash *c)
 {
 	return attempt_walked(&c->trace);

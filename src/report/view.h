@@ -56,6 +56,11 @@ void view_release(struct view *v);
 
 enum request_fate view_fate(const struct view_crash *c, uint64_t event);
 enum request_fate view_state_fate(const struct crash_state *s, uint64_t event);
+/* " into units of 512 bytes", the smallest of what is torn; "" if nothing is. */
+struct view_words {
+	char text[48];
+};
+struct view_words view_torn_into(const struct crash_state *s);
 /* Returns the event at which recovery has ended and use begins, in the trace of a recovery. */
 size_t view_recovered(const struct view_crash *c);
 const char *view_fate_name(enum request_fate f);

@@ -130,6 +130,9 @@ static struct crash_opts which_states(const struct run *r, const struct trace *t
 				   .sample = r->opts.sample,
 				   .seed = r->opts.seed };
 
+	if (!pm_traced(t))
+		opts.tear_unit = r->opts.sector ? r->opts.sector : CRASH_SECTOR;
+
 	pm_choose_model(&r->opts.pm, t, model, &opts);
 	return opts;
 }

@@ -70,6 +70,21 @@ static int complete_pm(const struct crashes *c, const struct target_ops *target,
 	return 0;
 }
 
+/* Disks that tear a sector of their own are no disks: this is the unit of those that can be bought.
+ */
+static int check_sector(uint64_t bytes, const struct target_ops *target, struct err *err)
+{
+	if (bytes && target->pm)
+		return err_set(err, -EINVAL,
+			       "--sector is for disks; %s is persistent memory, where a "
+			       "processor writes 8 bytes as a whole",
+			       target->name);
+	if (bytes && (bytes < CRASH_SECTOR_MIN || bytes > CRASH_SECTOR || (bytes & (bytes - 1))))
+		return err_set(err, -EINVAL, "--sector is 512, 1024, 2048 or 4096, not %llu",
+			       (unsigned long long)bytes);
+	return 0;
+}
+
 int crashes_complete(struct crashes *c, const struct target_ops *target, struct err *err)
 {
 	int rc = complete_pm(c, target, err);
@@ -80,6 +95,9 @@ int crashes_complete(struct crashes *c, const struct target_ops *target, struct 
 		return err_set(err, -EINVAL,
 			       "--lose-flush needs --crash reorder: where all completed writes "
 			       "survive, no flush is missed");
+	rc = check_sector(c->sector, target, err);
+	if (rc)
+		return rc;
 	if (target->coarse && c->modes & RUN_TORN)
 		return err_set(err, -EINVAL,
 			       "the writes of %s are seen only between operations, so none of them "
@@ -100,6 +118,7 @@ void crashes_opts(const struct crashes *c, struct run_opts *out)
 	out->budget = c->budget;
 	out->vary_all = c->prune == CRASH_PRUNE_NONE;
 	out->lose_flush = c->lose_flush;
+	out->sector = (uint32_t)c->sector;
 	out->pm = (struct pm_choice){ .model = c->model ? model_find(c->model) : NULL,
 				      .eadr = c->eadr,
 				      .split = c->split,

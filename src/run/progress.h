@@ -28,7 +28,8 @@
 
 enum { CLUSTER_MAX = 160, WORDS_MAX = 400 };
 
-/* What is wrong in the same way: its name and words, and how many cases have it, or are kept. */
+/* A group of cases with one problem: its name and words, and how many cases have it, or are kept.
+ */
 struct progress_cluster {
 	char name[CLUSTER_MAX];
 	char words[WORDS_MAX]; /* of the first */

@@ -44,6 +44,7 @@ int replay_opts(const struct stored_case *c, struct run_opts *out, struct err *e
 		.seed = c->seed,
 		.vary_all = c->prune && streq(c->prune, "none"),
 		.lose_flush = c->lose_flush,
+		.sector = (uint32_t)c->sector,
 		.pm = stored_case_pm(c),
 		.media = media,
 		.media_max = c->media_max,

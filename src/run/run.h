@@ -39,6 +39,8 @@ struct run_opts {
 	 * operations; 0: none.
 	 */
 	uint64_t lose_flush;
+	/* Bytes that the disk writes as a whole; 0: CRASH_SECTOR. Not for persistent memory. */
+	uint32_t sector;
 	struct pm_choice pm; /* for persistent memory */
 	unsigned media;	     /* kinds of faults of its media, 1 << enum media_kind; 0: none */
 	uint64_t media_max;  /* bad lines of one state */
@@ -59,7 +61,7 @@ struct run_totals {
 	uint64_t unique_states; /* recovered and checked */
 	uint64_t findings;	/* states, or live runs, with something wrong */
 	uint64_t
-		suppressed; /* those that rules name, which are not among the findings of workers */
+		suppressed; /* the findings that rules name; the findings of workers leave them out */
 	uint64_t verified;  /* runs whose record was compared with the device */
 	uint64_t repeated;  /* runs that were done again, as their record was not whole */
 	uint64_t refused;   /* operations that failed, on the target as on the reference */

@@ -193,6 +193,7 @@ static void set_opts(struct stored_case *c, unsigned modes, const struct run_opt
 	c->seed = o->seed;
 	c->prune = xstrdup(o->vary_all ? "none" : "reads");
 	c->lose_flush = o->lose_flush;
+	c->sector = o->sector;
 	c->model = own(o->pm.model ? o->pm.model->name : NULL);
 	c->eadr = o->pm.eadr;
 	c->split = o->pm.split;

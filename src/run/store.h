@@ -22,9 +22,9 @@
  * "mounted" says how the state was mounted, if not writable at once: STORE_READ_ONLY or
  * STORE_REFUSED.
  *
- * The keys "crash", "max-subset", "budget", "seed", "prune", "lose-flush", "model", "eadr",
- * "split", "granularity", "media-max", "dump" and "check" of a case are the options of the run
- * that found it, as in RUN/run; "with-fsck" is what "fsck" is there.
+ * The keys "crash", "max-subset", "budget", "seed", "prune", "lose-flush", "sector", "model",
+ * "eadr", "split", "granularity", "media-max", "dump" and "check" of a case are the options of the
+ * run that found it, as in RUN/run; "with-fsck" is what "fsck" is there.
  */
 #ifndef RUN_STORE_H
 #define RUN_STORE_H
@@ -111,7 +111,7 @@ struct stored_case {
 	char *crash, *prune, *phase, *mounted; /* NULL if it is not said */
 	char *survived, *lost;		       /* numbers of events, for people */
 	uint64_t done, max_subset, budget, seed, lose_flush, hang_after_ms, granularity, point,
-		media_max;
+		media_max, sector;
 	bool eadr, split, with_fsck;
 	uint64_t operation; /* the blamed one; RUN_NO_OPERATION: none alone is */
 	/* For an exploration: */

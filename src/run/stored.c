@@ -53,6 +53,7 @@ static const struct record_field fields[] = {
 	FIELD("seed", TRUST_HARMLESS, NUMBER, seed),
 	FIELD("prune", TRUST_HARMLESS, TEXT, prune),
 	FIELD("lose-flush", TRUST_HARMLESS, NUMBER, lose_flush),
+	FIELD("sector", TRUST_HARMLESS, NUMBER, sector),
 	FIELD("model", TRUST_HARMLESS, TEXT, model),
 	FIELD("eadr", TRUST_HARMLESS, FLAG, eadr),
 	FIELD("split", TRUST_HARMLESS, FLAG, split),

@@ -1163,7 +1163,7 @@ static void test_vary_moody(void)
 	ok(!wrong, "any answer is good: numbers add up, ids replay");
 }
 
-static void test_below_atomic(void)
+static void test_tear_unit(void)
 {
 	auto_crash_state s = CRASH_STATE_INIT;
 	struct crash_opts opts = { 0 };
@@ -1172,11 +1172,11 @@ static void test_below_atomic(void)
 	trace_from(&t, "w0abcdefgh", 8);
 	t.info.sector_size = 4;
 	is_i(crash_replay(&t, &opts, "3.1.4.0.1.0.1", &s, NULL), 0, "torn between sectors");
-	ok(s.torn.n == 1 && !s.below_atomic, "is what the device may do");
+	ok(s.torn.n == 1 && s.torn.v[0].unit == 4, "the tear says so");
 	is_i(crash_replay(&t, &opts, "3.1.2.0.1.0.1", &s, NULL), 0, "torn within a sector");
-	ok(s.torn.n == 1 && s.below_atomic, "is labelled");
+	ok(s.torn.n == 1 && s.torn.v[0].unit == 2, "the tear says so");
 	is_i(crash_replay(&t, &opts, "1.1", &s, NULL), 0, "not torn");
-	ok(!s.below_atomic, "is not labelled");
+	is_u(s.torn.n, 0, "there is no tear");
 	trace_release(&t);
 }
 
@@ -1317,7 +1317,7 @@ int main(void)
 	test_skipping();
 	test_vary_late();
 	test_vary_moody();
-	test_below_atomic();
+	test_tear_unit();
 	test_racing();
 	test_ranges();
 	test_many_fua(4096, "apart");

@@ -19,6 +19,8 @@ static const struct trust_key of_plan[] = {
 	{ "guest-file", TRUST_FILE },
 	{ "guest-cpu", TRUST_HARMLESS },
 	{ "guest-pm", TRUST_HARMLESS },
+	{ "kernel-args", TRUST_COMMAND },
+	{ "qemu-args", TRUST_COMMAND },
 	{ "guest-kernel", TRUST_CODE },
 	{ "guest-modules", TRUST_CODE },
 	{ "guest-memory", TRUST_HARMLESS },
@@ -37,6 +39,7 @@ static const struct trust_key of_plan[] = {
 	{ "crash", TRUST_HARMLESS },
 	{ "max-subset", TRUST_HARMLESS },
 	{ "budget", TRUST_HARMLESS },
+	{ "sector", TRUST_HARMLESS },
 	{ "prune", TRUST_HARMLESS },
 	{ "lose-flush", TRUST_HARMLESS },
 	{ "model", TRUST_HARMLESS },
@@ -65,6 +68,8 @@ static const struct trust_key of_plan[] = {
 	{ "reference-guest-file", TRUST_FILE },
 	{ "reference-guest-cpu", TRUST_HARMLESS },
 	{ "reference-guest-pm", TRUST_HARMLESS },
+	{ "reference-kernel-args", TRUST_COMMAND },
+	{ "reference-qemu-args", TRUST_COMMAND },
 	{ "reference-guest-kernel", TRUST_CODE },
 	{ "reference-guest-modules", TRUST_CODE },
 	{ "reference-guest-memory", TRUST_HARMLESS },
@@ -105,10 +110,13 @@ static void test_strange(void)
 		auto_free char *more = xasprintf("%s /evil\n", of_plan[i].name);
 		auto_free char *words = xasprintf("'/evil' (%s)", of_plan[i].name);
 		bool of_target = strncmp(of_plan[i].name, "reference", 9) != 0;
+		const char *kind = strstr(of_plan[i].name, "qemu") ? "vm" : "uml";
+		auto_free char *target = xasprintf("%s:ext4", kind);
+		auto_free char *reference = xasprintf("%s:xfs", kind);
 
 		if (of_plan[i].leads != TRUST_HARMLESS && of_plan[i].leads != TRUST_TARGET &&
 		    strcmp(of_plan[i].name, of_target ? "recover" : "reference-recover") != 0)
-			judged("uml:ext4", "uml:xfs", more, words);
+			judged(target, reference, more, words);
 	}
 	judged("fuse:/mine {disk} {mnt}", "reffs", "recover /evil\n", "'/evil' (recover)");
 	judged("uml:ext4", "vm:ext4", "size 4096\n", NULL);
@@ -155,6 +163,8 @@ static const struct {
 	{ "guest-file", "/f", "/g" },
 	{ "guest-cpu", "2,clwb", "1,clwb" },
 	{ "guest-pm", "nvdimm", "e820" },
+	{ "kernel-args", "quiet", "debug" },
+	{ "qemu-args", "-S", "-s" },
 	{ "recover", "fix", "mend" },
 	{ "recorder", "fuse", "bpf" },
 	{ "order", "walk", "depth" },
@@ -170,6 +180,7 @@ static const struct {
 	{ "crash", "last,reorder", "reorder" },
 	{ "max-subset", "3", "2" },
 	{ "budget", "40", "50" },
+	{ "sector", "512", "4096" },
 	{ "prune", "none", "reads" },
 	{ "lose-flush", "1", "2" },
 	{ "model", "pm", "block" },

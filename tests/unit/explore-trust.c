@@ -16,11 +16,15 @@ static const char *const harmful[] = {
 	"guest-kernel",
 	"guest-modules",
 	"guest-file",
+	"kernel-args",
+	"qemu-args",
 	"reference-mkfs",
 	"reference-recover",
 	"reference-guest-kernel",
 	"reference-guest-modules",
 	"reference-guest-file",
+	"reference-kernel-args",
+	"reference-qemu-args",
 };
 static const char *const harmless[] = {
 	"guest-memory 4096\n",	      "size 4096\n",
