@@ -68,7 +68,7 @@ static struct app_search_opts search_of(struct app_whole *p, struct app_run *run
 {
 	struct app_search_opts o = app_run_search(run);
 
-	o.launcher = p->launcher;
+	o.checkers.launcher = p->launcher;
 	o.stop = p->o->stop;
 	return o;
 }
@@ -345,8 +345,8 @@ static struct app_search_opts search_all_of(struct app_whole *p, struct app_run 
 	struct app_search_opts o = search_of(p, run);
 	uint64_t spent = util_now_ns() - p->explored_ns;
 
-	o.answers = p->answers;
-	o.jobs = (unsigned)p->o->jobs;
+	o.checkers.answers = p->answers;
+	o.checkers.jobs = (unsigned)p->o->jobs;
 	if (p->o->time_ns)
 		o.time_ns = max(p->o->time_ns - min(p->o->time_ns, spent), (uint64_t)1);
 	if (p->o->plan.limit)
@@ -440,7 +440,7 @@ static int search_restart(void *ctx, struct app_run *nested, uint64_t *states, s
 	p->at = nested;
 	p->at_log = &log;
 	struct app_search_opts o = search_all_of(p, nested);
-	o.restart = p->run.nested.n;
+	o.checkers.restart = p->run.nested.n;
 	rc = search(&o, &r, err);
 	keep_counts(p, &r);
 	add_totals(p, &r.totals);
