@@ -86,9 +86,9 @@ static int open_at(struct app_finding *f, struct app_run **at, struct app_search
 		return rc;
 	*o = app_run_search(*at);
 	/* If the directory is gone, the state is put at the path of the kept copy of it. */
-	if (access(o->place.at, F_OK)) {
-		whole.place.at = f->run.base;
-		o->place.at = (*at)->base;
+	if (access(o->checkers.place.at, F_OK)) {
+		whole.checkers.place.at = f->run.base;
+		o->checkers.place.at = (*at)->base;
 	}
 	/* If the check fails without a crash, too, its failure would not show the finding. */
 	return search_end(&whole, NULL, err);

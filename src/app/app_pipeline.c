@@ -68,7 +68,7 @@ static struct app_search_opts search_of(struct app_whole *p, struct app_run *run
 {
 	struct app_search_opts o = app_run_search(run);
 
-	o.launcher = p->launcher;
+	o.checkers.launcher = p->launcher;
 	o.stop = p->o->stop;
 	return o;
 }
@@ -252,6 +252,15 @@ static uint64_t count_operations(const struct trace *t)
 	return n;
 }
 
+printf_like(2, 3) static void note(struct app_whole *p, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vec_push(&p->out->summary.notes, xvasprintf(fmt, args));
+	va_end(args);
+}
+
 /* Notes a search that --time or a signal has stopped, but not one that --limit has. */
 static void note_stop(struct app_whole *p, const struct search_totals *t)
 {
@@ -265,7 +274,7 @@ static void summarise(struct app_whole *p, const struct search_result *r)
 	struct app_summary *s = &p->out->summary;
 
 	for (size_t i = 0; i < p->o->plan.notes.n; i++)
-		vec_push(&s->notes, xstrdup(p->o->plan.notes.v[i]));
+		note(p, "%s", p->o->plan.notes.v[i]);
 	s->operations = count_operations(&p->run.trace);
 	s->acks = p->run.acks.n;
 	s->crash_states = t->states.tried;
@@ -283,42 +292,36 @@ static void summarise(struct app_whole *p, const struct search_result *r)
 	s->unexplained = t->unexplained;
 	s->elapsed_s = p->out->checked_s = (double)(util_now_ns() - p->o->start_ns) / 1e9;
 	if (t->unexplained > t->unsteady)
-		vec_push(&s->notes,
-			 xasprintf("the cause of %llu %s is not known, as the explanation was cut "
-				   "short: a longer run tells it",
-				   COUNT_S(t->unexplained - t->unsteady, "finding")));
+		note(p,
+		     "the cause of %llu %s is not known, as the explanation was cut short: a "
+		     "longer run tells it",
+		     COUNT_S(t->unexplained - t->unsteady, "finding"));
 	if (t->unsteady)
-		vec_push(&s->notes,
-			 xasprintf("the cause of %llu %s is not known, as the %s does not always "
-				   "say the same of one state: it depends on more than the "
-				   "directory, or what it starts does",
-				   COUNT_S(t->unsteady, "finding"), app_plan_asks(&p->o->plan)));
+		note(p,
+		     "the cause of %llu %s is not known, as the %s does not always say the same of "
+		     "one state: it depends on more than the directory, or what it starts does",
+		     COUNT_S(t->unsteady, "finding"), app_plan_asks(&p->o->plan));
 	if (p->run.history.maps)
-		vec_push(&s->notes, xstrdup("files were written through mappings: what was stored "
-					    "there is seen only when it is written back"));
-	for (size_t i = 0; i < p->run.stacks.missing.n; i++)
-		vec_push(&s->notes, xasprintf("%llu %s no call stack: %s",
-					      COUNT(p->run.stacks.missing.v[i].count,
-						    "operation has", "operations have"),
-					      p->run.stacks.missing.v[i].reason));
+		note(p, "files were written through mappings: what was stored there is seen only "
+			"when it is written back");
+	vec_each(m, &p->run.stacks.missing)
+		note(p, "%llu %s no call stack: %s",
+		     COUNT(m->count, "operation has", "operations have"), m->reason);
 	if (p->run.history.skipped)
-		vec_push(&s->notes, xasprintf("%llu operations on things that the record does not "
-					      "know were passed over",
-					      llu(p->run.history.skipped)));
+		note(p, "%llu operations on things that the record does not know were passed over",
+		     llu(p->run.history.skipped));
 	if (t->left)
-		vec_push(&s->notes, xasprintf("%llu checks left processes behind, which were ended",
-					      llu(t->left)));
+		note(p, "%llu checks left processes behind, which were ended", llu(t->left));
 	if (t->unlike)
-		vec_push(&s->notes,
-			 xasprintf("%llu files could not be made as they were: owners, devices or "
-				   "attributes; that needs root",
-				   llu(t->unlike)));
-	if (t->faulty)
-		vec_push(&s->notes,
-			 xasprintf("%llu %s failed at first, and not when checked again: the %s "
-				   "depends on more than the directory",
-				   COUNT_S(t->faulty, "state"), app_plan_asks(&p->o->plan)));
+		note(p,
+		     "%llu files could not be made as they were: owners, devices or attributes; "
+		     "that needs root",
+		     llu(t->unlike));
 	if (t->faulty) {
+		note(p,
+		     "%llu %s failed at first, and not when checked again: the %s depends on more "
+		     "than the directory",
+		     COUNT_S(t->faulty, "state"), app_plan_asks(&p->o->plan));
 		s->errors++;
 		end_differs(p, &p->out->error);
 	}
@@ -342,8 +345,8 @@ static struct app_search_opts search_all_of(struct app_whole *p, struct app_run 
 	struct app_search_opts o = search_of(p, run);
 	uint64_t spent = util_now_ns() - p->explored_ns;
 
-	o.answers = p->answers;
-	o.jobs = (unsigned)p->o->jobs;
+	o.checkers.answers = p->answers;
+	o.checkers.jobs = (unsigned)p->o->jobs;
 	if (p->o->time_ns)
 		o.time_ns = max(p->o->time_ns - min(p->o->time_ns, spent), (uint64_t)1);
 	if (p->o->plan.limit)
@@ -437,7 +440,7 @@ static int search_restart(void *ctx, struct app_run *nested, uint64_t *states, s
 	p->at = nested;
 	p->at_log = &log;
 	struct app_search_opts o = search_all_of(p, nested);
-	o.restart = p->run.nested.n;
+	o.checkers.restart = p->run.nested.n;
 	rc = search(&o, &r, err);
 	keep_counts(p, &r);
 	add_totals(p, &r.totals);
@@ -480,10 +483,9 @@ static void recover_again(struct app_whole *p, uint64_t spent)
 			llu(r.recorded), r.why.msg);
 	}
 	if (r.left)
-		vec_push(&s->notes,
-			 xasprintf("%s of no use could not be removed: %s",
-				   plural(r.left, "a record of a restart", "records of restarts"),
-				   r.why_left.msg));
+		note(p, "%s of no use could not be removed: %s",
+		     plural(r.left, "a record of a restart", "records of restarts"),
+		     r.why_left.msg);
 	s->elapsed_s = (double)(util_now_ns() - p->o->start_ns) / 1e9;
 	p->out->stopped |= ends_early(p);
 }
@@ -518,7 +520,7 @@ static int explore(struct app_whole *p, struct err *err)
 	p->out->broken = rc && (r.totals.checked || r.found.n);
 	if (p->out->broken) {
 		p->out->summary.errors++;
-		vec_push(&p->out->summary.notes, xasprintf("the run is not whole: %s", err->msg));
+		note(p, "the run is not whole: %s", err->msg);
 		err_set(&p->out->error, rc, "%s; what was found before is in %s", err->msg,
 			p->run.dir);
 		err_clear(err);

@@ -160,10 +160,17 @@ struct app_search_opts app_run_search(struct app_run *r)
 			    .budget = r->plan.budget,
 			    .seed = r->plan.seed,
 			    .cover = true },
-		.place = { .base = r->base, .before = r->history.before, .at = told->plan.dir },
 		.judge = &r->judge,
-		.timeout_ms = told->plan.timeout_ms,
-		.jobs = 1
+		.checkers = { .jobs = 1,
+			      .place = { .base = r->base,
+					 .before = r->history.before,
+					 .at = told->plan.dir },
+			      .check = { .command = r->judge.command,
+					 .errors_apart = r->judge.errors_apart,
+					 .timeout_ms = told->plan.timeout_ms,
+					 .output_limit = CHECK_OUTPUT_MAX },
+			      .acks = (const char *const *)told->acks.v,
+			      .n_acks = told->acks.n },
 	};
 }
 

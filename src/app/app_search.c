@@ -36,21 +36,20 @@ struct searching {
 
 /* ---- one check ---- */
 
+static bool is_told_to_stop(void *ctx)
+{
+	const struct app_search_opts *o = ctx;
+
+	return o->stop && *o->stop;
+}
+
 static struct checkers_opts checkers_of(const struct app_search_opts *o)
 {
-	return (struct checkers_opts){
-		.jobs = o->jobs,
-		.place = o->place,
-		.launcher = o->launcher,
-		.answers = o->answers,
-		.restart = o->restart,
-		.check = { .command = o->judge->command,
-			   .errors_apart = o->judge->errors_apart,
-			   .timeout_ms = o->timeout_ms,
-			   .output_limit = CHECK_OUTPUT_MAX },
-		.acks = (const char *const *)o->judge->acks->v,
-		.n_acks = o->judge->acks->n,
-	};
+	struct checkers_opts c = o->checkers;
+
+	c.stop = is_told_to_stop;
+	c.ctx = (void *)(uintptr_t)o;
+	return c;
 }
 
 /* Asks a process that stays for such questions. */
@@ -75,20 +74,10 @@ static int ask(const struct app_search_opts *o, struct checker *k, const char *i
 	return rc;
 }
 
-static bool is_told_to_stop(void *ctx)
-{
-	const struct app_search_opts *o = ctx;
-
-	return o->stop && *o->stop;
-}
-
 int search_one(const struct app_search_opts *o, const char *id, struct verdict *out,
 	       struct err *err)
 {
 	struct checkers_opts checkers = checkers_of(o);
-
-	checkers.stop = is_told_to_stop;
-	checkers.ctx = (void *)(uintptr_t)o;
 	struct checker *k = checker_new(o->h, &checkers);
 	int rc = ask(o, k, id, out, err);
 
@@ -513,8 +502,6 @@ int search_again(const struct app_search_opts *o, const char *id, enum app_harm 
 
 	if (rc)
 		return rc;
-	s.checkers.stop = is_told_to_stop;
-	s.checkers.ctx = (void *)(uintptr_t)o;
 	s.again = checker_new(o->h, &s.checkers);
 	roles_init(&s.roles, o->h);
 	rc = explain_one(&s, &state, id, harm, checks_max, out, err);

@@ -49,15 +49,10 @@ struct app_search_opts {
 	struct history *h;
 	const struct history_opts *made; /* the options of `h`; see explain.h */
 	struct states_opts states;
-	struct place_opts place;
 	const struct judge *judge;
-	struct launcher *launcher; /* see checkers.h; or NULL */
-	struct answers *answers;   /* see checkers.h; or NULL */
-	uint64_t restart;	   /* see checkers.h */
-	uint64_t timeout_ms;
-	unsigned jobs;
-	uint64_t time_ns; /* 0: no limit */
-	uint64_t limit;	  /* findings; 0: no limit */
+	struct checkers_opts checkers; /* without its functions and `ctx`, which the search sets */
+	uint64_t time_ns;	       /* 0: no limit */
+	uint64_t limit;		       /* findings; 0: no limit */
 	/* Each of these may be NULL. */
 	void (*failed)(void *ctx, const struct search_found *f);
 	bool (*found)(void *ctx, const struct search_found *f); /* true if `limit` counts it */

@@ -40,7 +40,6 @@ struct job_survivor {
 /* The result of the check follows. */
 struct answer_head {
 	struct app_change change;
-	bool overlay;
 	uint64_t unlike;
 };
 
@@ -179,7 +178,6 @@ static void answer(struct check_worker *w, struct hash128 question, const char *
 
 	memset(&head, 0, sizeof(head)); /* clears the padding, too: it may be kept */
 	head.change = w->change;
-	head.overlay = place_is_overlay(w->place);
 	head.unlike = place_unlike(w->place);
 	if (wrong) {
 		check_result_release(&w->r);
@@ -330,9 +328,6 @@ static void count(struct checkers *c, const struct check_result *r)
 	t->checked++;
 	t->passed += r->end == CHECK_PASSED;
 	t->failed += r->end != CHECK_PASSED;
-	t->hung += r->end == CHECK_HUNG;
-	t->filled += r->filled;
-	t->left += r->left_processes;
 }
 
 static void read_answer(struct checkers *c, const void *data, size_t len, struct check_result *r,
@@ -345,7 +340,6 @@ static void read_answer(struct checkers *c, const void *data, size_t len, struct
 	bool whole = check_result_read((const char *)data + sizeof(head), len - sizeof(head), r);
 	assert(whole);
 	*change = head.change;
-	c->stats->overlay |= head.overlay;
 	c->stats->unlike = max(c->stats->unlike, head.unlike);
 }
 
@@ -561,15 +555,5 @@ int checker_ask(struct checker *k, const char *id, struct check_result *r, struc
 		rc = -EINTR;
 	if (!rc && !o.given)
 		rc = err_set(err, -EINVAL, "the crash state %s is not one of this run", id);
-	return rc;
-}
-
-int checkers_one(struct history *h, const struct app_state *s, const struct checkers_opts *opts,
-		 struct check_result *r, struct err *err)
-{
-	struct checker *k = checker_new(h, opts);
-	int rc = checker_ask(k, s->id, r, err);
-
-	checker_free(k);
 	return rc;
 }

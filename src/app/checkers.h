@@ -48,11 +48,9 @@ struct checkers_opts {
 
 struct checkers_stats {
 	uint64_t checked, passed, failed; /* failed: did not pass; without errors */
-	uint64_t hung, filled, left; /* part of the above; filled and left may have passed, too */
-	uint64_t errors;	     /* states that could not be checked */
-	uint64_t replaced;	     /* processes that died or hung */
-	uint64_t unlike;	     /* see place_unlike() */
-	bool overlay;
+	uint64_t errors;		  /* states that could not be checked */
+	uint64_t replaced;		  /* processes that died or hung */
+	uint64_t unlike;		  /* see place_unlike() */
 };
 
 /*
@@ -71,9 +69,5 @@ struct checker *checker_new(struct history *h, const struct checkers_opts *opts)
 int checker_ask(struct checker *k, const char *id, struct check_result *r, struct err *err)
 	must_check;
 void checker_free(struct checker *k); /* NULL is fine */
-
-/* Checks one state. */
-int checkers_one(struct history *h, const struct app_state *s, const struct checkers_opts *opts,
-		 struct check_result *r, struct err *err) must_check;
 
 #endif

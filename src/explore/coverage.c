@@ -166,16 +166,16 @@ uint64_t coverage_adopted(const struct coverage *c, struct coverage_adopted_list
 {
 	uint64_t sum = 0;
 
-	vec_clear(out);
 	for (size_t i = 0; op_table[i].name; i++)
 		for (int e = 0; e < COVERAGE_ERRORS; e++) {
 			uint64_t n = c->ops[i].adopted[e];
 
-			if (n)
+			if (n && out)
 				vec_push(out, (struct coverage_adopted){ op_table[i].name, e, n });
 			sum += n;
 		}
-	vec_sort(out, most_first);
+	if (out)
+		vec_sort(out, most_first);
 	return sum;
 }
 

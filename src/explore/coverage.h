@@ -63,7 +63,7 @@ struct coverage_adopted {
 };
 
 struct coverage_adopted_list vec_of(struct coverage_adopted);
-/* The most frequent first; how many there are in all. */
+/* How many there are in all; adds them to `out`, if that is not NULL, the most frequent first. */
 uint64_t coverage_adopted(const struct coverage *c, struct coverage_adopted_list *out);
 
 void coverage_add(struct coverage *to, const struct coverage *from);

@@ -23,12 +23,6 @@ static const struct {
 	{ E2BIG, OP_XATTR, "each has its own room for attributes" },
 };
 
-#define NO_REFLINK_REASON "it cannot share data between files"
-#define SMALL_ROOM                                                                                 \
-	{                                                                                          \
-		.kind = DIFFER_ROOM, .bytes = 256 << 10,                                           \
-		.reason = "directories do not shrink, and the root stays",                         \
-	}
 #define DIRECT_IO                                                                                  \
 	{                                                                                          \
 		.kind = DIFFER_RESULT, .op = OP_DEF(dwrite), .error = EINVAL,                      \
@@ -39,23 +33,18 @@ static const struct {
 		.kind = DIFFER_RESULT, .op = OP_DEF(falloc), .error = EINVAL,                      \
 		.reason = "ranges are moved in units of its own",                                  \
 	}
+#define EXT                                                                                        \
+	{ .kind = DIFFER_NO_REFLINK, .reason = "it cannot share data between files" },             \
+		{ .kind = DIFFER_ROOM,                                                             \
+		  .bytes = 256 << 10,                                                              \
+		  .reason = "directories do not shrink, and the root stays" },                     \
+		DIRECT_IO, RANGES
 
 static const struct differences known[] = {
-	{ "ext4",
-	  { { .kind = DIFFER_NO_REFLINK, .reason = NO_REFLINK_REASON },
-	    SMALL_ROOM,
-	    DIRECT_IO,
-	    RANGES } },
-	{ "ext3",
-	  { { .kind = DIFFER_NO_REFLINK, .reason = NO_REFLINK_REASON },
-	    SMALL_ROOM,
-	    DIRECT_IO,
-	    RANGES } },
+	{ "ext4", { EXT } },
+	{ "ext3", { EXT } },
 	{ "ext2",
-	  { { .kind = DIFFER_NO_REFLINK, .reason = NO_REFLINK_REASON },
-	    SMALL_ROOM,
-	    DIRECT_IO,
-	    RANGES,
+	  { EXT,
 	    { .kind = DIFFER_SAVE,
 	      .reason = "it has no journal: only an unmounted ext2 is whole" } } },
 	{ "xfs",

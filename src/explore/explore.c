@@ -552,13 +552,6 @@ static int share_kernel_log(struct tasks_parent *p, struct err *err)
 	return 0;
 }
 
-static uint64_t count_adopted(const struct coverage *c)
-{
-	auto_vec struct coverage_adopted_list list = { 0 };
-
-	return coverage_adopted(c, &list);
-}
-
 static int run_tasks(struct tasks_parent *p, struct err *err)
 {
 	struct pool_opts opts = { .jobs = p->opts->jobs,
@@ -601,7 +594,7 @@ int explore_run(const struct explore_opts *opts, struct explore_result *out, str
 		for (unsigned i = 0; i < opts->jobs; i++)
 			coverage_add(&out->coverage, &p.slot[i].shared->coverage);
 		/* Of the search; what was done again to see more is not counted. */
-		out->adopted = count_adopted(&out->coverage);
+		out->adopted = coverage_adopted(&out->coverage, NULL);
 	}
 	if (p.killed)
 		workers_clean_up();

@@ -16,31 +16,15 @@ enum { HEAD = 32, STEPS_MAX = 1 << 20, FRAMES_MAX = 1 << 24 };
 void pickle_release(struct pickle *p)
 {
 	for (size_t i = 0; i < p->frames.n; i++) {
-		free(p->frames.v[i].path.v);
-		free(p->frames.v[i].todo.v);
+		vec_release(&p->frames.v[i].path);
+		vec_release(&p->frames.v[i].todo);
 	}
 	vec_release(&p->frames);
 }
 
-static struct pickle_steps copy_steps(const uint32_t *v, size_t n)
-{
-	struct pickle_steps s = { xmalloc(n * sizeof(*v) + 1), n };
-
-	if (n)
-		memcpy(s.v, v, n * sizeof(*v));
-	return s;
-}
-
-void pickle_add(struct pickle *p, const uint32_t *path, size_t n_path, const uint32_t *todo,
-		size_t n_todo)
-{
-	vec_push(&p->frames,
-		 (struct pickle_frame){ copy_steps(path, n_path), copy_steps(todo, n_todo) });
-}
-
 /* ---- writing ---- */
 
-static void put_steps(struct strbuf *out, const struct pickle_steps *s)
+static void put_steps(struct strbuf *out, const struct script_path *s)
 {
 	strbuf_add_le64(out, s->n);
 	for (size_t i = 0; i < s->n; i++)
@@ -125,18 +109,14 @@ static uint64_t get(struct pickle_reader *r)
 	return get_le64(r->at - 8);
 }
 
-static struct pickle_steps get_steps(struct pickle_reader *r)
+static struct script_path get_steps(struct pickle_reader *r)
 {
 	uint64_t n = get(r);
-	struct pickle_steps s = { 0 };
+	struct script_path s = { 0 };
 
-	if (r->bad || n > STEPS_MAX || n > (uint64_t)(r->end - r->at) / 8) {
-		r->bad = true;
-		return s;
-	}
-	s.v = xmalloc(n * sizeof(*s.v) + 1);
-	for (; s.n < n; s.n++)
-		s.v[s.n] = (uint32_t)get(r);
+	r->bad |= n > STEPS_MAX || n > (uint64_t)(r->end - r->at) / 8;
+	while (!r->bad && s.n < n)
+		vec_push(&s, (uint32_t)get(r));
 	return s;
 }
 

@@ -21,16 +21,12 @@
 #ifndef EXPLORE_EXPLORE_PICKLE_H
 #define EXPLORE_EXPLORE_PICKLE_H
 
+#include "explore/script.h"
 #include "explore/visited.h"
 #include "base/vec.h"
 
-struct pickle_steps {
-	uint32_t *v;
-	size_t n;
-};
-
 struct pickle_frame {
-	struct pickle_steps path, todo;
+	struct script_path path, todo;
 };
 
 struct pickle {
@@ -40,9 +36,6 @@ struct pickle {
 };
 
 void pickle_release(struct pickle *p);
-/* Adds a frame; copies. */
-void pickle_add(struct pickle *p, const uint32_t *path, size_t n_path, const uint32_t *todo,
-		size_t n_todo);
 
 /* The states that a task has visited, with others or not, and those that it searches. */
 struct pickle_states {

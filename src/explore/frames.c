@@ -19,8 +19,7 @@ struct frame {
 	bool unknown; /* from an earlier run: its hash is unknown until it is reached */
 	uint32_t id;  /* of the saved state, in the log */
 	struct script_path path;
-	uint32_t *todo; /* steps, the next one last */
-	size_t n;
+	struct script_path todo; /* steps, the next one last */
 };
 
 struct frames vec_of(struct frame *);
@@ -38,8 +37,8 @@ static void frame_free(struct search *s, struct frame *f)
 {
 	if (f->saved)
 		stepper_drop(s->stepper, &f->point);
-	free(f->path.v);
-	free(f->todo);
+	vec_release(&f->path);
+	vec_release(&f->todo);
 	free(f);
 }
 
@@ -72,33 +71,27 @@ static bool leads_nearer(struct search *s, const struct frame *f, struct hash128
  */
 static void frame_plan(struct search *s, struct frame *f, bool again)
 {
-	size_t n = s->alphabet.steps.n, changing = 0;
-	auto_free uint32_t *idle = xmalloc(n * sizeof(*idle) + 1);
-	size_t idles = 0;
+	auto_vec struct script_path idle = { 0 };
 	struct hash128 h;
 	int64_t ignored;
 
-	f->todo = xmalloc(n * sizeof(*f->todo) + 1);
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < s->alphabet.steps.n; i++) {
 		bool known = stepper_predict(s->stepper, i, &h, &ignored);
 
 		if (known && again && !leads_nearer(s, f, h))
 			continue;
-		if (known && hash_eq(h, f->hash))
-			idle[idles++] = i;
-		else
-			f->todo[changing++] = i;
+		struct script_path *to = known && hash_eq(h, f->hash) ? &idle : &f->todo;
+		vec_push(to, i);
 	}
-	for (size_t i = changing; i > 1; i--) {
+	for (size_t i = f->todo.n; i > 1; i--) {
 		size_t k = rng_below(&s->rng, i);
-		uint32_t other = f->todo[k];
+		uint32_t other = f->todo.v[k];
 
-		f->todo[k] = f->todo[i - 1];
-		f->todo[i - 1] = other;
+		f->todo.v[k] = f->todo.v[i - 1];
+		f->todo.v[i - 1] = other;
 	}
-	for (size_t i = 0; i < idles; i++)
-		f->todo[changing + i] = idle[i];
-	f->n = changing + idles;
+	vec_each(step, &idle)
+		vec_push(&f->todo, *step);
 }
 
 /* A step that leads to `to`, as the reference says: UINT32_MAX if there is none. */
@@ -259,12 +252,12 @@ static int try_step(struct search *s, const struct frames *stack, struct frame *
 	if (moved == MOVED_DIFFERENT)
 		return recover(s, stack, f, err);
 	if (moved == MOVED_LOST) {
-		f->n = 0; /* out of reach; the rest of its steps is left out */
+		vec_clear(&f->todo); /* out of reach; the rest of its steps is left out */
 		s->left_out++;
 		*lost = true;
 		return 0;
 	}
-	rc = search_take(s, f->todo[--f->n], err);
+	rc = search_take(s, f->todo.v[--f->todo.n], err);
 	if (rc)
 		return rc;
 	if (s->result.verdict == STEP_DIFFERENT)
@@ -283,7 +276,7 @@ static int try_step(struct search *s, const struct frames *stack, struct frame *
 	return rc ? rc : mine;
 }
 
-static bool known_steps(const struct search *s, const struct pickle_steps *steps)
+static bool known_steps(const struct search *s, const struct script_path *steps)
 {
 	return !any_of(i, steps->n, steps->v[i] >= s->alphabet.steps.n);
 }
@@ -299,10 +292,8 @@ static int resume_frames(struct search *s, struct frames *list, struct err *err)
 
 		if (!known_steps(s, &from->path) || !known_steps(s, &from->todo))
 			return err_set(err, -EINVAL, "the state to go on from is of another run");
-		free(f->todo);
-		f->n = from->todo.n;
-		f->todo = xmalloc(f->n * sizeof(uint32_t) + 1);
-		memcpy(f->todo, from->todo.v, f->n * sizeof(uint32_t));
+		vec_release(&f->todo);
+		f->todo = script_path_of(from->todo.v, from->todo.n);
 		if (!i)
 			continue;
 		f->unknown = true;
@@ -316,12 +307,11 @@ static int keep_frames(struct search *s, const struct frames *list, struct err *
 {
 	struct pickle p = { 0 };
 
-	for (size_t i = 0; i < list->n; i++) {
-		const struct frame *f = list->v[i];
-
-		if (f)
-			pickle_add(&p, f->path.v, f->path.n, f->todo, f->n);
-	}
+	vec_each(f, list)
+		if (*f)
+			vec_push(&p.frames, (struct pickle_frame){
+						    script_path_of((*f)->path.v, (*f)->path.n),
+						    script_path_of((*f)->todo.v, (*f)->todo.n) });
 	return search_keep(s, &p, err);
 }
 
@@ -391,7 +381,7 @@ int search_frames(struct search *s, bool *done, struct err *err)
 	while (!rc && head < list.n && !search_stopped(s) && !round_is_over(s)) {
 		struct frame *f = s->opts->order == SEARCH_DEPTH ? vec_last(&list) : list.v[head];
 
-		if (!f->n) {
+		if (!f->todo.n) {
 			discard(s, &list, &head);
 			continue;
 		}

@@ -5,6 +5,7 @@
  * flags become the simplest that still show it. Each change is tried on all operations at once and
  * kept only if the script still shows the same.
  */
+#include "base/words.h"
 #include "explore/shrink_impl.h"
 
 enum { NAMES_MAX = 64 };
@@ -125,49 +126,31 @@ static int try_change(struct shrink *h, struct simplification *c, struct err *er
 
 /* ---- names ---- */
 
-struct names {
-	char *v[NAMES_MAX];
-	unsigned n;
-};
-
-static void names_add(struct names *names, const char *path)
+static void names_add(struct words *names, const char *path)
 {
-	for (unsigned i = 0; i < names->n; i++)
-		if (streq(names->v[i], path))
-			return;
-	if (names->n < NAMES_MAX)
-		names->v[names->n++] = xstrdup(path);
+	if (names->n < NAMES_MAX && !any_of(i, names->n, streq(names->v[i], path)))
+		vec_push(names, xstrdup(path));
 }
 
-static void names_of(const struct script *s, struct names *out)
+static void names_of(const struct script *s, struct words *out)
 {
-	*out = (struct names){ 0 };
-	for (size_t i = 0; i < s->w.ops.n; i++)
-		for (unsigned k = 0; s->w.ops.v[i].def->args[k].kind != ARG_END; k++)
-			if (is_path(&s->w.ops.v[i], k))
-				names_add(out, s->w.ops.v[i].args[k].text);
+	vec_each(op, &s->w.ops)
+		for (unsigned k = 0; op->def->args[k].kind != ARG_END; k++)
+			if (is_path(op, k))
+				names_add(out, op->args[k].text);
 }
 
-static void names_release(struct names *names)
+static bool in_use(const struct words *names, const char *name)
 {
-	for (unsigned i = 0; i < names->n; i++)
-		free(names->v[i]);
-}
+	size_t n = strlen(name);
 
-static bool in_use(const struct names *names, const char *name)
-{
-	for (unsigned i = 0; i < names->n; i++) {
-		size_t n = strlen(name);
-
-		if (strncmp(names->v[i], name, n) == 0 &&
-		    (!names->v[i][n] || names->v[i][n] == '/'))
-			return true;
-	}
-	return false;
+	return any_of(i, names->n,
+		      strncmp(names->v[i], name, n) == 0 &&
+			      (!names->v[i][n] || names->v[i][n] == '/'));
 }
 
 /* A name in the root that nothing has: the last part of the path, or a new one. */
-static void name_in_root(const struct names *names, const char *path, char out[32])
+static void name_in_root(const struct words *names, const char *path, char out[32])
 {
 	const char *last = strrchr(path, '/') + 1;
 
@@ -179,7 +162,7 @@ static void name_in_root(const struct names *names, const char *path, char out[3
 /* One name for another, or a place in the root for one below. 1 if something changed. */
 static int simpler_names(struct shrink *h, struct err *err)
 {
-	auto_call(names_release) struct names names;
+	auto_words names = { 0 };
 	int rc = 0;
 
 	names_of(h->best, &names);
@@ -206,7 +189,7 @@ static int simpler_names(struct shrink *h, struct err *err)
 static int own_name(struct shrink *h, struct err *err)
 {
 	size_t n = h->best->items.n;
-	auto_call(names_release) struct names names = { 0 };
+	auto_words names = { 0 };
 	char fresh[32];
 	int rc = 0;
 
@@ -230,7 +213,7 @@ static int own_name(struct shrink *h, struct err *err)
 
 static int fewer_renames(struct shrink *h, struct err *err)
 {
-	auto_call(names_release) struct names names;
+	auto_words names = { 0 };
 	char fresh[32];
 	int rc = 0;
 

@@ -270,11 +270,9 @@ static int adopt(struct stepper *s, const struct op *op, const struct before *b,
 /* The target may fail so, whatever the references did. */
 static bool target_is_excused(const struct stepper *s, const struct op *op, const int64_t *results)
 {
-	for (unsigned i = 1; i < s->n; i++)
-		if (results[i] != results[0] &&
-		    !differences_excuse(s->sides[0]->differences, op, results[0], results[i]))
-			return false;
-	return true;
+	return !any_of(i, s->n,
+		       results[i] != results[0] && !differences_excuse(s->sides[0]->differences, op,
+								       results[0], results[i]));
 }
 
 /* Judges what one operation returned. `first`: nothing of the step was done before it. */
@@ -461,10 +459,7 @@ static bool hashes_agree(struct stepper *s)
 {
 	struct hash128 first = s->sides[0]->ops->hash(s->sides[0]);
 
-	for (unsigned i = 1; i < s->n; i++)
-		if (!hash_eq(first, s->sides[i]->ops->hash(s->sides[i])))
-			return false;
-	return true;
+	return !any_of(i, s->n, i && !hash_eq(first, s->sides[i]->ops->hash(s->sides[i])));
 }
 
 static void ask_kernel(struct stepper *s, struct step_result *out)

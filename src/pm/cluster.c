@@ -47,11 +47,6 @@ static uint64_t first_since_mark(const struct trace *t, uint64_t point)
 	return next_store(t, point);
 }
 
-static size_t listed(const struct pm_failure *f)
-{
-	return (size_t)min(f->n_lost, (uint64_t)PM_LIST_MAX);
-}
-
 struct pm_key pm_failure_key(const struct pm_run *r, const struct pm_failure *f)
 {
 	const struct pm_run *in = pm_failure_run(r, f);
@@ -65,7 +60,7 @@ struct pm_key pm_failure_key(const struct pm_run *r, const struct pm_failure *f)
 	} else if (f->cause == SEMANTIC_LOGIC) {
 		pm_key_add(&k, pm_place(t, &in->where, first_since_mark(t, f->prefix)));
 	} else {
-		for (size_t i = 0; i < listed(f); i++)
+		for (size_t i = 0; i < pm_listed(f->n_lost); i++)
 			pm_key_add(&k, pm_place(t, &in->where, f->lost[i].event));
 	}
 	pm_key_sort(&k);
@@ -86,7 +81,7 @@ void pm_cause_words(const struct trace *t, const struct pm_failure *f, struct st
 		strbuf_adds(out,
 			    pm_missing_words(!f->n_lost ? 0
 							: pm_loss_of(t, f->lost[0].event, f->point,
-								     f->lost, listed(f))
+								     f->lost, pm_listed(f->n_lost))
 								  .missing));
 }
 
@@ -115,13 +110,13 @@ static void add_store(const struct pm_run *r, const char *fate, uint64_t event, 
 static void add_lost(const struct pm_run *r, const struct pm_failure *f, struct strbuf *out)
 {
 	auto_vec struct pm_extents all = { 0 };
-	size_t n = f->n_decisive ? f->n_decisive : listed(f);
+	size_t n = f->n_decisive ? f->n_decisive : pm_listed(f->n_lost);
 	uint64_t stores = pm_extents_of(&r->trace, f->lost, n, &all), shown = 0;
 	const char *fate = f->cause == SEMANTIC_TEARING ? "in part" : "lost";
 
 	for (size_t i = 0; i < min(all.n, (size_t)DETAIL_MAX); i++) {
-		struct pm_loss loss =
-			pm_loss_of(&r->trace, all.v[i].event, f->point, f->lost, listed(f));
+		struct pm_loss loss = pm_loss_of(&r->trace, all.v[i].event, f->point, f->lost,
+						 pm_listed(f->n_lost));
 
 		pm_store_words(&r->trace, &r->where, fate, &all.v[i],
 			       f->cause == SEMANTIC_ORDERING ? &loss : NULL, out);
@@ -172,7 +167,7 @@ static void describe_lost(const struct pm_run *r, const struct pm_failure *f, st
 			  struct strbuf *detail)
 {
 	auto_vec struct pm_extents all = { 0 };
-	uint64_t n = pm_extents_of(&r->trace, f->lost, listed(f), &all);
+	uint64_t n = pm_extents_of(&r->trace, f->lost, pm_listed(f->n_lost), &all);
 
 	if (f->cause == SEMANTIC_LOGIC)
 		strbuf_adds(title, "fails although nothing is lost: no flush or fence would help");

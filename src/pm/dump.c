@@ -109,9 +109,9 @@ static void add_state(const struct pm_run *r, struct semantic_table *table, size
 	struct hash128 hash = hash_bytes(f->said, strlen(f->said));
 	struct semantic_seen seen = { .failed = failed, .text = f->said };
 
-	for (size_t i = 0; i < min(f->n_survived, (uint64_t)PM_LIST_MAX); i++)
+	for (size_t i = 0; i < pm_listed(f->n_survived); i++)
 		put_number(&survived, f->survived[i], f->recovery);
-	for (size_t i = 0; !is_complete(f, s) && i < min(f->n_lost, (uint64_t)PM_LIST_MAX); i++)
+	for (size_t i = 0; !is_complete(f, s) && i < pm_listed(f->n_lost); i++)
 		put_number(&lost, f->lost[i].event, f->recovery);
 	struct semantic_origin origin = { .where = where_is(f, s, point),
 					  .point = point,
@@ -193,7 +193,7 @@ static bool is_decisive(const struct semantic_violation *v, uint64_t event)
 static void decisive_first(const struct semantic_violation *v, const struct pm_failure *f,
 			   struct pm_failure *out)
 {
-	size_t n = (size_t)min(f->n_lost, (uint64_t)PM_LIST_MAX), at = 0;
+	size_t n = pm_listed(f->n_lost), at = 0;
 
 	for (int other = 0; other < 2; other++) {
 		for (size_t i = 0; i < n; i++)

@@ -57,6 +57,11 @@ struct pm_failure {
 
 enum { PM_LIST_MAX = 1024 };
 
+static inline size_t pm_listed(uint64_t n)
+{
+	return (size_t)min(n, (uint64_t)PM_LIST_MAX);
+}
+
 struct pm_failures vec_of(struct pm_failure);
 /* The same failures in an order. */
 struct pm_failures_sorted vec_of(const struct pm_failure *);

@@ -25,11 +25,6 @@ struct pm_message {
 	struct pm_failure f; /* without what follows: its pointers are invalid */
 };
 
-static inline size_t pm_listed(uint64_t n)
-{
-	return (size_t)min(n, (uint64_t)PM_LIST_MAX);
-}
-
 /* All that the workers have in common. */
 struct pm_worker;
 int pm_worker_new(const struct pm_search_opts *o, struct pm_worker **out, struct err *err)

@@ -9,7 +9,7 @@
 static void replace(char **to, const char *with)
 {
 	free(*to);
-	*to = with ? xstrdup(with) : NULL;
+	*to = stored_own(with);
 }
 
 int guest_opts_apply(const struct target_opts *given, struct stored_case *c, struct err *err)

@@ -134,11 +134,6 @@ unsigned store_next_base(const char *run)
 
 /* ---- writing ---- */
 
-static char *own(const char *text)
-{
-	return text ? xstrdup(text) : NULL;
-}
-
 static void add_field(struct strbuf *out, const char *text, char end)
 {
 	size_t at = out->len;
@@ -177,8 +172,8 @@ static void set_target(struct stored_case *c, const struct target_opts *t)
 {
 	stored_case_set_target(c, t);
 	/* Files are named, and not kept: what the guest was given is told by a hash. */
-	c->guest_files_hash = own(t->files_hash);
-	c->fsck = own(t->fsck);
+	c->guest_files_hash = stored_own(t->files_hash);
+	c->fsck = stored_own(t->fsck);
 	c->guest_kernel_hash = target_kernel_hash(t);
 }
 
@@ -194,11 +189,11 @@ static void set_opts(struct stored_case *c, unsigned modes, const struct run_opt
 	c->prune = xstrdup(o->vary_all ? "none" : "reads");
 	c->lose_flush = o->lose_flush;
 	c->sector = o->sector;
-	c->model = own(o->pm.model ? o->pm.model->name : NULL);
+	c->model = stored_own(o->pm.model ? o->pm.model->name : NULL);
 	c->eadr = o->pm.eadr;
 	c->split = o->pm.split;
-	c->dump = own(o->dump);
-	c->check = own(o->check);
+	c->dump = stored_own(o->dump);
+	c->check = stored_own(o->check);
 	c->with_fsck = o->fsck;
 	c->granularity = o->pm.granularity;
 	if (o->media)
@@ -234,15 +229,15 @@ static void print_case(const struct run_case *c, const struct run_opts *o, const
 	print_state(c, &state);
 	s.guarantee = xstrdup(c->guarantee->name);
 	s.state = strbuf_detach(&state);
-	s.media = own(c->media);
+	s.media = stored_own(c->media);
 	s.base = xstrdup(base);
 	s.done = c->done;
 	s.operation = c->operation;
-	s.mounted = own(c->mounted);
-	s.recorder = own(disk_recorder(c->target->disk));
+	s.mounted = stored_own(c->mounted);
+	s.recorder = stored_own(disk_recorder(c->target->disk));
 	if (c->state) {
 		s.point = c->state->point;
-		s.layer = own(crash_layer_name(c->state->layer));
+		s.layer = stored_own(crash_layer_name(c->state->layer));
 		s.survived = list_events(c->state->survived.v, c->state->survived.n);
 		s.lost = list_events(c->state->lost.v, c->state->lost.n);
 	}

@@ -128,6 +128,8 @@ struct stored_case {
 
 extern const struct record_type store_record, store_explored;
 
+/* A copy of a text for a member; NULL stays NULL. */
+char *stored_own(const char *text);
 void stored_case_init(struct stored_case *c);
 /* Copies what is known of a target, and of a reference; `t` may be NULL for the latter. */
 void stored_case_set_target(struct stored_case *c, const struct target_opts *t);

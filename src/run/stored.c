@@ -79,13 +79,13 @@ static const struct record_field fields[] = {
 const struct record_type store_record = RECORD_TYPE("test-case", fields, struct stored_case);
 const struct record_type store_explored = RECORD_TYPE("explore-case", fields, struct stored_case);
 
-static char *own(const char *text)
+char *stored_own(const char *text)
 {
 	return text ? xstrdup(text) : NULL;
 }
 
-#define OWN_TEXT(value)	 own(value)
-#define OWN_LINES(value) own(value)
+#define OWN_TEXT(value)	 stored_own(value)
+#define OWN_LINES(value) stored_own(value)
 #define OWN_SIZE(value)	 (value)
 #define OWN_FLAG(value)	 (value)
 

@@ -281,7 +281,8 @@ static void test_bad_pickles(void)
 
 	visited_add(v, (struct hash128){ 5, 6 }, 0);
 	visited_claim(v, (struct hash128){ 7, 8 }, claim, 20, NULL, &ignored);
-	pickle_add(&p, steps, 3, steps, 2);
+	vec_push(&p.frames,
+		 (struct pickle_frame){ script_path_of(steps, 3), script_path_of(steps, 2) });
 	ok(!pickle_save(&p, &states, path, &err), "kept: %s", err.msg);
 	close(fd);
 	fd = open(path, O_RDWR); /* it took the place of the file we had open */
