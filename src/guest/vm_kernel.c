@@ -2,7 +2,6 @@
 /* vm_kernel.c - finds, fetches, unpacks and opens the kernel of a virtual machine. */
 #include "guest/vm_kernel.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +12,7 @@
 
 #include "base/io.h"
 #include "base/log.h"
+#include "base/names_in.h"
 #include "base/owner.h"
 #include "base/proc.h"
 #include "guest/cache.h"
@@ -206,10 +206,10 @@ static bool is_better(const char *a, const char *b)
 /* Returns the best folder in `dir` with an unpacked package that has `fs`; or NULL. */
 static char *find_unpacked(const char *dir, const char *fs)
 {
-	DIR *d = opendir(dir);
+	auto_names_in d = names_in(AT_FDCWD, dir);
 	char *best = NULL;
 
-	for (struct dirent *e; d && (e = readdir(d));) {
+	for (struct dirent *e; (e = names_next(d));) {
 		if (!starts_with(e->d_name, "linux-image-") || !ends_with(e->d_name, "-amd64") ||
 		    (ends_with(e->d_name, "-cloud-amd64") && !is_in_small(fs)) ||
 		    (best && !is_better(e->d_name, best)))
@@ -217,8 +217,6 @@ static char *find_unpacked(const char *dir, const char *fs)
 		free(best);
 		best = xstrdup(e->d_name);
 	}
-	if (d)
-		closedir(d);
 	return best;
 }
 
@@ -327,16 +325,14 @@ static int fetch_package(const char *dir, const char *name, struct err *err)
 /* Removes unfinished folders of processes that are gone. */
 static void remove_leftovers(const char *dir)
 {
-	DIR *d = opendir(dir);
+	auto_names_in d = names_in(AT_FDCWD, dir);
 
-	for (struct dirent *e; d && (e = readdir(d));)
+	for (struct dirent *e; (e = names_next(d));)
 		if (owner_state(e->d_name, NULL) == OWNER_GONE) {
 			auto_free char *path = xasprintf("%s/%s", dir, e->d_name);
 
 			remove_tree(path);
 		}
-	if (d)
-		closedir(d);
 }
 
 /* One process fetches, and the others wait for it. */

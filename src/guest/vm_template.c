@@ -5,7 +5,6 @@
  */
 #include "guest/vm_template.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -15,6 +14,7 @@
 
 #include "base/hash.h"
 #include "base/io.h"
+#include "base/names_in.h"
 #include "guest/cache.h"
 
 enum {
@@ -192,11 +192,11 @@ static void remove_both(const char *dir, const char *name)
 /* Finds the least recently used template; returns the number of templates. */
 static unsigned find_oldest(const char *dir, char *oldest, size_t size)
 {
-	DIR *d = opendir(dir);
+	auto_names_in d = names_in(AT_FDCWD, dir);
 	struct timespec since = { 0 };
 	unsigned n = 0;
 
-	for (struct dirent *e; d && (e = readdir(d));) {
+	for (struct dirent *e; (e = names_next(d));) {
 		char *dot = strrchr(e->d_name, '.');
 		struct stat st;
 
@@ -208,8 +208,6 @@ static unsigned find_oldest(const char *dir, char *oldest, size_t size)
 			snprintf(oldest, size, "%.*s", (int)(dot - e->d_name), e->d_name);
 		}
 	}
-	if (d)
-		closedir(d);
 	return n;
 }
 

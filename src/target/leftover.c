@@ -6,7 +6,6 @@
 #include "target/leftover.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/names_in.h"
 #include "base/owner.h"
 #include "base/proc.h"
 #include "record/loop.h"
@@ -91,20 +91,17 @@ static enum owner_state owner_of_disk(pid_t pid, bool *self)
 {
 	char path[64], link[256];
 	enum owner_state state = OWNER_NONE;
-	struct dirent *e;
 	pid_t owner;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	DIR *dir = opendir(path);
-	while (dir && state == OWNER_NONE && (e = readdir(dir))) {
+	auto_names_in dir = names_in(AT_FDCWD, path);
+	for (struct dirent *e; state == OWNER_NONE && (e = names_next(dir));) {
 		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link) - 1);
 
 		link[max(n, (ssize_t)0)] = '\0';
 		if (strncmp(link, "/memfd:", 7) == 0)
 			state = owner_state(link, &owner);
 	}
-	if (dir)
-		closedir(dir);
 	*self = state == OWNER_ALIVE && owner == pid;
 	return state;
 }
@@ -145,10 +142,9 @@ static void wake(pid_t pid)
 
 static void find_processes(struct leftovers *out)
 {
-	DIR *dir = opendir("/proc");
-	struct dirent *e;
+	auto_names_in dir = names_in(AT_FDCWD, "/proc");
 
-	while (dir && (e = readdir(dir))) {
+	for (struct dirent *e; (e = names_next(dir));) {
 		enum leftover_kind kind;
 		char name[64];
 		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
@@ -158,8 +154,6 @@ static void find_processes(struct leftovers *out)
 		program_of(pid, name, sizeof(name));
 		add(out, kind, (unsigned)pid, xasprintf("%d (%s)", (int)pid, name));
 	}
-	if (dir)
-		closedir(dir);
 }
 
 /* True when none of the processes is left. */
@@ -263,10 +257,9 @@ static int add_loop(void *ctx, unsigned number, const char *file)
 
 static void find_files_in(const char *path, struct leftovers *out)
 {
-	DIR *dir = opendir(path);
-	struct dirent *e;
+	auto_names_in dir = names_in(AT_FDCWD, path);
 
-	while (dir && (e = readdir(dir))) {
+	for (struct dirent *e; (e = names_next(dir));) {
 		struct stat st;
 
 		if (strncmp(e->d_name, "outage-", 7) != 0 ||
@@ -277,8 +270,6 @@ static void find_files_in(const char *path, struct leftovers *out)
 		    st.st_uid == geteuid())
 			add(out, LEFTOVER_FILE, 0, xasprintf("%s/%s", path, e->d_name));
 	}
-	if (dir)
-		closedir(dir);
 }
 
 static bool listed_before(const char *const *paths, size_t n)

@@ -2,7 +2,6 @@
 /* machine.c - tries each part of the machine that the program needs, and tells the missing ones. */
 #include "target/machine.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -11,6 +10,7 @@
 
 #include "base/proc.h"
 #include "base/io.h"
+#include "base/names_in.h"
 #include "record/loop.h"
 #include "record/pm_tracer.h"
 #include "sandbox/in_child.h"
@@ -141,14 +141,11 @@ static int count_loop(void *ctx, unsigned number, const char *file)
 /* The number of loop devices, with a file or without. */
 static unsigned all_loops(void)
 {
-	DIR *dir = opendir("/sys/block");
-	struct dirent *e;
+	auto_names_in dir = names_in(AT_FDCWD, "/sys/block");
 	unsigned n = 0;
 
-	while (dir && (e = readdir(dir)))
+	for (struct dirent *e; (e = names_next(dir));)
 		n += strncmp(e->d_name, "loop", 4) == 0;
-	if (dir)
-		closedir(dir);
 	return n;
 }
 

@@ -6,12 +6,12 @@
  */
 #include "target/uml.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/names_in.h"
 #include "base/proc.h"
 #include "guest/guest_root.h"
 #include "target/guest_target.h"
@@ -99,9 +99,9 @@ static int look_at_kernel(struct guest_target *u, const struct target_opts *opts
 /* Counts the processes with that name that are pinned to each processor. */
 static void count_pinned(const char *name, unsigned count[CPU_SETSIZE])
 {
-	DIR *proc = opendir("/proc");
+	auto_names_in proc = names_in(AT_FDCWD, "/proc");
 
-	for (struct dirent *d; proc && (d = readdir(proc));) {
+	for (struct dirent *d; (d = names_next(proc));) {
 		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
 		auto_free char *path = xasprintf("/proc/%d/comm", (int)pid);
 		auto_strbuf comm = STRBUF_INIT;
@@ -115,8 +115,6 @@ static void count_pinned(const char *name, unsigned count[CPU_SETSIZE])
 		for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 			count[cpu] += CPU_ISSET(cpu, &set) != 0;
 	}
-	if (proc)
-		closedir(proc);
 }
 
 /*
