@@ -30,7 +30,7 @@ enum { LINES = POOL_SIZE / PM_LINE_SIZE };
 struct pool {
 	struct disk base;
 	struct pmfs fs;
-	bool mounted, traced;
+	bool traced;
 	unsigned char read[LINES];
 };
 
@@ -64,12 +64,12 @@ static void pool_close(struct disk *d)
 	free(of_disk(d));
 }
 
-static int pool_claim(struct disk *d, struct err *err)
+/* It is small: what was written where is not worth knowing. */
+static void pool_unmounted(struct disk *d)
 {
-	return of_disk(d)->mounted ? err_set(err, -EBUSY, "the pool is in use") : 0;
+	disk_unknown(d);
 }
 
-/* It is small: what was written where is not worth knowing. */
 static int pool_settle(struct disk *d, struct err *err)
 {
 	(void)err;
@@ -90,7 +90,7 @@ static int pool_start(struct disk *d, struct err *err)
 	(void)err;
 	p->traced = d->trace;
 	memset(p->read, 0, sizeof(p->read));
-	if (p->traced && p->mounted)
+	if (p->traced && p->base.in_use)
 		begin_trace(p);
 	return 0;
 }
@@ -112,7 +112,7 @@ static int pool_drain(struct disk *d, struct err *err)
 	auto_trace part;
 
 	trace_init(&part);
-	if (!p->traced || !p->mounted)
+	if (!p->traced || !p->base.in_use)
 		return 0;
 	pm_trace_end(&p->fs.m);
 	int rc = pm_stream_read(p->fs.m.stream, p->fs.m.len, &part, NULL, err);
@@ -145,7 +145,8 @@ static const struct disk_ops pool_ops = {
 	.probe = pool_probe,
 	.open = pool_open,
 	.close = pool_close,
-	.claim = pool_claim,
+	.in_guest = "pool",
+	.unmounted = pool_unmounted,
 	.settle = pool_settle,
 	.start = pool_start,
 	.drain = pool_drain,
@@ -286,14 +287,14 @@ static int mount_pmfs(struct target *t, struct strbuf *said, struct err *err)
 	prepare(&p->fs, p->base.map, own(t)->bugs);
 	if (p->traced)
 		begin_trace(p);
-	p->mounted = true;
+	disk_set_in_use(t->disk, true);
 	if (recover_pmfs(t, &why) == 0)
 		return 0;
 	strbuf_addf(said, "%s\n", why.msg);
 	complain(t);
 	int rc = pool_drain(t->disk, err);
 	pmfs_release(&p->fs);
-	p->mounted = false;
+	disk_set_in_use(t->disk, false);
 	return rc ? rc : 1;
 }
 
@@ -314,7 +315,8 @@ static int die(struct target *t, struct strbuf *said, struct err *err)
 	int rc = pool_drain(t->disk, err);
 
 	pmfs_release(&p->fs);
-	p->mounted = t->mounted = false;
+	t->mounted = false;
+	disk_set_in_use(t->disk, false);
 	t->died = true;
 	strbuf_adds(said, "the kernel died: of a truncate\n");
 	return rc ? rc : 1;
@@ -346,7 +348,7 @@ static int umount_pmfs(struct target *t, bool clean, struct err *err)
 
 	(void)clean;
 	pmfs_release(&p->fs);
-	p->mounted = false;
+	disk_set_in_use(t->disk, false);
 	return rc;
 }
 
