@@ -450,6 +450,7 @@ static int do_user(struct agent *a, struct wire_in *in, struct strbuf *out)
 	c.done = wire_u32(in);
 	c.operation = wire_text(in);
 	c.input = (const char *)wire_bytes(in, &c.input_len);
+	c.timeout_ms = wire_u64(in);
 	if (in->bad || a->root < 0)
 		return -EINVAL;
 	int rc = user_command_run(&c, AGENT_MNT, &end, &err);

@@ -68,6 +68,17 @@ void patience_share(pid_t pid, struct patience_share *out)
 		add_share(list.v[i], out);
 }
 
+unsigned patience_factor(pid_t pid)
+{
+	enum { MOST = 10 };
+	struct patience_share s;
+
+	patience_share(pid, &s);
+	uint64_t ran = max(s.ran_ns, 1U);
+
+	return (unsigned)min((ran + s.waited_ns + ran / 2) / ran, (uint64_t)MOST);
+}
+
 void patience_renew(struct patience *p)
 {
 	*p = (struct patience){ .since_ns = util_now_ns() };

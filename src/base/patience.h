@@ -25,6 +25,13 @@ void patience_share(pid_t pid, struct patience_share *out);
  */
 uint64_t patience_lost(const struct patience_share *a, const struct patience_share *b, uint64_t ns);
 
+/*
+ * The factor by which the machine's other load has slowed down a process and those below it so far,
+ * from 1 to 10: for a limit of time that is chosen before a command is run, and kept by a process
+ * that cannot see this load, such as one in a guest.
+ */
+unsigned patience_factor(pid_t pid);
+
 struct patience {
 	uint64_t since_ns;	     /* when the process last moved */
 	uint64_t looked_ns;	     /* when it was last looked at; 0: not since then */

@@ -648,6 +648,7 @@ int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, stru
 	vhost_mail_clear(&g->mail);
 	vhost_mail_send(&g->mail, g->out.text.buf, g->out.text.len);
 	patience_renew(&patience);
+	uint64_t busy_until = util_now_ns() + g->busy_ms * 1000000;
 	for (;;) {
 		rc = has_answer(g, answer, err);
 		/* The agent may wait for ever if the process of its program was killed. */
@@ -655,7 +656,7 @@ int guest_ask(struct guest *g, uint64_t timeout_ms, struct wire_in *answer, stru
 			rc = guest_check_words(g, err);
 		if (rc)
 			break;
-		if (timeout_ms && g->starting)
+		if ((timeout_ms || util_now_ns() < busy_until) && g->starting)
 			g->starting(g->starting_ctx);
 		if (guest_serve(g, -1, POLL_SLICE_MS) || g->heard & GUEST_PANIC)
 			return died(g, err);

@@ -43,6 +43,8 @@ struct guest {
 
 	void (*starting)(void *ctx); /* see target.h; or NULL */
 	void *starting_ctx;
+	uint64_t busy_ms; /* the next question may take so long, for which `starting` asks for time
+			   */
 
 	uint32_t serial;
 	struct wire_out out;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "base/patience.h"
 #include "guest/guest_root.h"
 #include "target/guest_target.h"
 
@@ -333,7 +334,12 @@ static int far_command(struct target *t, const struct user_command *c, struct us
 	wire_put_u32(out, (uint32_t)c->done);
 	wire_put_text(out, c->operation);
 	wire_put_bytes(out, c->input ? c->input : "", c->input_len);
+	/* The guest's clock goes on while it waits for a processor of this machine. */
+	uint64_t ms = (uint64_t)USER_TIMEOUT_MS * patience_factor(own(t)->guest->pid);
+	wire_put_u64(out, ms);
+	own(t)->guest->busy_ms = ms;
 	rc = guest_target_ask(t, AGENT_USER, &part, err);
+	own(t)->guest->busy_ms = 0;
 	if (rc)
 		return rc;
 	end->ok = wire_u32(&part) == 1;

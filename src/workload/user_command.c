@@ -41,7 +41,7 @@ int user_command_run(const struct user_command *c, const char *dir, struct user_
 				 .cwd = dir,
 				 .input = c->input,
 				 .input_len = c->input_len,
-				 .timeout_ms = USER_TIMEOUT_MS,
+				 .timeout_ms = c->timeout_ms ? c->timeout_ms : USER_TIMEOUT_MS,
 				 .output_limit = USER_OUTPUT_MAX };
 	struct proc_result res;
 	mode_t mask = umask(022); /* as commands expect */

@@ -22,6 +22,7 @@ struct user_command {
 	const char *operation; /* "" if none was under way */
 	const char *input;     /* the command's standard input; NULL: none */
 	size_t input_len;
+	uint64_t timeout_ms; /* 0: USER_TIMEOUT_MS, which is enough without other load */
 };
 
 struct user_end {

@@ -253,6 +253,28 @@ static void test_busy(void)
 	end(parent);
 }
 
+/* Processes that share a processor are slower, by a factor that has bounds. */
+static void test_factor(void)
+{
+	stay_on_one();
+	pid_t a = start(spin), b = start(spin), c = start(spin), idle = start(sleep_on);
+	unsigned factor = 0;
+
+	for (int i = 0; i < LONG_MS / 20 && factor < 2; i++) {
+		util_sleep_ms(20);
+		factor = patience_factor(a);
+	}
+	ok(factor >= 2, "a process that shares its processor is slower: %u times", factor);
+	ok(factor <= 10, "at most ten times");
+	ok(patience_factor(idle) <= 10 && patience_factor(idle) >= 1, "one that sleeps: %u",
+	   patience_factor(idle));
+	end(a);
+	end(b);
+	end(c);
+	end(idle);
+	is_u(patience_factor(a), 1, "one that is not there: as fast as ever");
+}
+
 int main(void)
 {
 	test_silent();
@@ -263,5 +285,6 @@ int main(void)
 	test_lost();
 	test_first_look();
 	test_busy();
+	test_factor();
 	return done_testing();
 }
