@@ -85,7 +85,7 @@ check 'every line that is to be replaced is there, once' \
 # stopped ENTRY INVARIANT: an assertion ended it, with the invariant in the comment beside it
 stopped() {
 	local where line
-	{ timeout 60 "./$1" >out 2>err </dev/null; } 2>/dev/null # bash says that it was aborted
+	{ timeout 900 "./$1" >out 2>err </dev/null; } 2>/dev/null # bash says that it was aborted
 	where=$(grep -aoE "[a-z_0-9-]+\.[ch]:[0-9]+: [a-z_0-9]+: Assertion" err | tail -1)
 	line=${where#*:}
 	line=${line%%:*}
@@ -104,6 +104,6 @@ while IFS=$'\t' read -r mutant test file invariant words; do
 	check "and $invariant of $file stops it in $test" stopped "$mutant" "$invariant"
 done <list
 while read -r test; do
-	check "$test passes without" eval 'timeout 60 "$build/tests/unit/$test" >out 2>err'
+	check "$test passes without" eval 'timeout 900 "$build/tests/unit/$test" >out 2>err'
 done < <(cut -f 2 list | sort -u)
 done_testing

@@ -243,7 +243,13 @@ static void test_busy(void)
 	if (!share.waits) {
 		skip("the kernel does not tell who waits for a processor");
 	} else {
-		ok(lasts(pid, LIMIT_MS * 3 / 2, &p), "who gets no processor does not hang");
+		bool patient = lasts(pid, LIMIT_MS * 3 / 2, &p);
+
+		/* On a busy machine, a look may come at a moment from which nothing is to be seen.
+		 */
+		for (int i = 0; i < 100 && patient && !p.lost_ns; i++)
+			patient = lasts(pid, LIMIT_MS * 3 / 2, &p);
+		ok(patient, "who gets no processor does not hang");
 		ok(p.lost_ns > 0, "that time does not count");
 		ok(lasts(parent, LIMIT_MS * 3 / 2, &p), "nor who waits for such a child");
 		ok(ends_within(pid, LONG_MS, &p), "but not for ever");
