@@ -200,7 +200,7 @@ static int run_it(void *ctx, struct pool_worker *w, void *out, struct err *err)
 	const struct pm_record_opts *o = s->o;
 	struct pm_counts *counts = out;
 	struct pm_file *f = NULL;
-	struct traced x = { 0 };
+	auto_call(traced_release) struct traced x = { 0 };
 	auto_trace t;
 	int rc = 0;
 
@@ -226,7 +226,6 @@ static int run_it(void *ctx, struct pool_worker *w, void *out, struct err *err)
 		rc = keep(s, &t, counts->stores, x.maps, err);
 	else if (!rc && counts->stores)
 		rc = keep_recovery(s, &t, x.maps, err);
-	traced_release(&x);
 	return rc;
 }
 

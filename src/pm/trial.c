@@ -201,7 +201,7 @@ static int check_one(void *ctx, struct pool_worker *w, void *out, struct err *er
 {
 	const struct one_trial *o = ctx;
 	struct one_end *end = out;
-	struct pm_state state;
+	auto_call(pm_state_release) struct pm_state state;
 	struct pm_trial t;
 
 	pool_at(w, 0, "state %s", o->id);
@@ -221,14 +221,13 @@ static int check_one(void *ctx, struct pool_worker *w, void *out, struct err *er
 					 .point = state.s.point };
 		snprintf(end->said, sizeof(end->said), "%s", strbuf_str(&t.r.output));
 	}
-	pm_state_release(&state);
 	return rc;
 }
 
 int pm_search_one(const struct pm_run *r, const char *id, struct pm_failure *f, struct err *err)
 {
 	struct one_trial o = { r, id };
-	struct one_end *end = xcalloc(1, sizeof(*end));
+	auto_free struct one_end *end = xcalloc(1, sizeof(*end));
 	struct in_child child = { .fn = check_one,
 				  .ctx = &o,
 				  .out = end,
@@ -246,6 +245,5 @@ int pm_search_one(const struct pm_run *r, const char *id, struct pm_failure *f, 
 					  .exit_code = end->exit_code,
 					  .signal = end->signal,
 					  .said = xstrdup(end->said) };
-	free(end);
 	return rc;
 }

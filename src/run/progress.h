@@ -28,7 +28,7 @@
 
 enum { CLUSTER_MAX = 160, WORDS_MAX = 400 };
 
-/* What is wrong in the same way: its name and words, and how many cases have it, or are kept. */
+/* Cases that are wrong in the same way are one cluster: they are counted under its name. */
 struct progress_cluster {
 	char name[CLUSTER_MAX];
 	char words[WORDS_MAX]; /* of the first */

@@ -58,15 +58,14 @@ struct run_totals {
 	uint64_t crash_states;	/* tried, duplicates too */
 	uint64_t unique_states; /* recovered and checked */
 	uint64_t findings;	/* states, or live runs, with something wrong */
-	uint64_t
-		suppressed; /* those that rules name, which are not among the findings of workers */
-	uint64_t verified;  /* runs whose record was compared with the device */
-	uint64_t repeated;  /* runs that were done again, as their record was not whole */
-	uint64_t refused;   /* operations that failed, on the target as on the reference */
-	uint64_t performed; /* operations that were not, but for those that only persist */
-	uint64_t altered;   /* runs whose record lost a flush, as --lose-flush asked */
-	double pruned;	    /* states that cannot differ from others in what is read */
-	double left_out;    /* states that a budget cut */
+	uint64_t suppressed; /* findings that rules name; a worker takes them out of `findings` */
+	uint64_t verified;   /* runs whose record was compared with the device */
+	uint64_t repeated;   /* runs that were done again, as their record was not whole */
+	uint64_t refused;    /* operations that failed, on the target as on the reference */
+	uint64_t performed;  /* operations that were not, but for those that only persist */
+	uint64_t altered;    /* runs whose record lost a flush, as --lose-flush asked */
+	double pruned;	     /* states that cannot differ from others in what is read */
+	double left_out;     /* states that a budget cut */
 	bool budget_hit;
 };
 

@@ -71,7 +71,7 @@ int explore_states(struct run *r, const struct workload *w, const struct run_rep
 int rebuild_states(const struct pm_choice *pm, const struct trace *t, const struct trace *recovery,
 		   const struct image *base, const char *id, struct crash_state *state,
 		   struct crash_state *second, struct err *err) must_check;
-/* What all cases of a run have in common. */
+/* Returns the members that all cases of a run have in common. */
 struct run_case run_case_of(struct run *r, const struct workload *w, const struct image *base);
 /* Recovers one state, or one of a second crash while recovering from it, and checks it. */
 int check_replayed(struct run *r, const struct workload *w, struct crash_state *state,
