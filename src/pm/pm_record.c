@@ -183,15 +183,14 @@ static int keep_recovery(struct pm_session *s, const struct trace *did, const ch
 }
 
 /* Gives a recovery the marks before the crash, as a check gets them. */
-static int tell_marks(const struct pm_record_opts *o, const struct pm_file *f, struct err *err)
+static int tell_marks(const struct pm_record_opts *o, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/acked", pm_file_notes(f));
 	auto_strbuf marks = STRBUF_INIT;
 
 	pm_marks(o->outer, o->outer_point, &marks);
 	setenv("OUTAGE_FILE", o->file, 1);
-	setenv("OUTAGE_MARKS", path, 1);
-	return io_write_file(pm_file_notes(f), "acked", strbuf_str(&marks), marks.len, 0, err);
+	setenv("OUTAGE_MARKS", PM_FILE_NOTES "/acked", 1);
+	return io_write_file(PM_FILE_NOTES, "acked", strbuf_str(&marks), marks.len, 0, err);
 }
 
 static int run_it(void *ctx, struct pool_worker *w, void *out, struct err *err)
@@ -212,7 +211,7 @@ static int run_it(void *ctx, struct pool_worker *w, void *out, struct err *err)
 			rc = pm_file_put(f, &s->base, err);
 	}
 	if (!rc && o->outer)
-		rc = tell_marks(o, f, err);
+		rc = tell_marks(o, err);
 	at(s, "the run of the program");
 	if (!rc)
 		rc = tracer_run(o->tracer, o->file, o->argv, o->timeout_ms, &x, err);

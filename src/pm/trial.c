@@ -22,7 +22,7 @@ int pm_trial_init(struct pm_trial *t, const struct pm_run *r, const struct pm_ru
 	t->check = (struct sandbox_opts){ .command = r->plan.check ? r->plan.check : r->plan.dump,
 					  .dir = r->plan.dir,
 					  .argument = r->plan.file,
-					  .notes = pm_file_notes(t->file),
+					  .notes = PM_FILE_NOTES,
 					  .timeout_ms = r->plan.timeout_ms,
 					  .output_limit = r->plan.dump ? CHECK_OUTPUT_MAX : 0 };
 	return 0;
