@@ -87,8 +87,8 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	if (!rc)
 		rc = replay_recovery(c, &recovery, err);
 	if (!rc)
-		rc = rebuild_states(&pm, &trace, second ? &recovery : NULL, &base, c->state,
-				    second ? &first : out, out, err);
+		rc = run_rebuild(&pm, &trace, second ? &recovery : NULL, &base, c->state,
+				 second ? &first : out, out, err);
 	return rc || second || !c->media ? rc : bad_media_put(&trace, &base, c->media, out, err);
 }
 
