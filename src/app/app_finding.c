@@ -150,21 +150,18 @@ static int explain_again(struct app_finding *f, const struct app_run *at,
 			 const struct app_search_opts *o, uint64_t checks_max, uint64_t *checks,
 			 struct err *err)
 {
-	struct search_found found = { 0 };
+	auto_call(search_found_release) struct search_found found = { 0 };
 	int rc = search_again(o, case_state_within(f->c.state), f->c.harm,
 			      (unsigned)min(checks_max, (uint64_t)UINT32_MAX), &found, err);
 
 	*checks = 1 + found.why.checks + found.asked;
-	if (!rc)
-		rc = take(f, at, &found, err);
-	search_found_release(&found);
-	return rc;
+	return rc ? rc : take(f, at, &found, err);
 }
 
 int app_finding_shrink(struct app_finding *f, uint64_t checks_max, struct case_shrunk *out,
 		       struct err *err)
 {
-	struct verdict v = { 0 };
+	auto_call(verdict_release) struct verdict v = { 0 };
 	struct app_search_opts o;
 	struct app_run *at;
 	int rc = open_at(f, &at, &o, err);
@@ -177,6 +174,5 @@ int app_finding_shrink(struct app_finding *f, uint64_t checks_max, struct case_s
 		rc = rc ? rc : !app_finding_shows(&f->c, &v);
 	}
 	out->lost_after = f->c.lost.n;
-	verdict_release(&v);
 	return rc;
 }

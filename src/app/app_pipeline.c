@@ -77,13 +77,12 @@ static struct app_search_opts search_of(struct app_whole *p, struct app_run *run
 static int show_before(struct app_whole *p, struct strbuf *shown, struct err *err)
 {
 	struct app_search_opts o = search_of(p, &p->run);
-	struct verdict v = { 0 };
+	auto_call(verdict_release) struct verdict v = { 0 };
 	int rc = search_one(&o, "0.0", &v, err);
 
 	/* A failure there is a finding like any other. */
 	if (!rc && !v.fails)
 		strbuf_add(shown, strbuf_str(&v.said), v.said.len);
-	verdict_release(&v);
 	return rc;
 }
 
@@ -93,7 +92,7 @@ static int verify_end(struct app_whole *p, struct err *err)
 	auto_free char *id = xasprintf("1.%zu", p->run.trace.events.n);
 	auto_strbuf first = STRBUF_INIT;
 	struct app_search_opts o = search_of(p, &p->run);
-	struct verdict v = { 0 };
+	auto_call(verdict_release) struct verdict v = { 0 };
 	int rc = 0;
 
 	for (int i = 0; !rc && i < END_CHECKS; i++) {
@@ -108,7 +107,6 @@ static int verify_end(struct app_whole *p, struct err *err)
 			 (p->o->plan.query && !streq(strbuf_str(&first), strbuf_str(&v.said))))
 			rc = end_differs(p, err);
 	}
-	verdict_release(&v);
 	if (rc || !p->o->plan.query)
 		return rc;
 	if (first.len && first.buf[first.len - 1] != '\n')
@@ -422,7 +420,7 @@ static int nested_end(struct app_whole *p, struct app_run *nested, struct err *e
 static int search_restart(void *ctx, struct app_run *nested, uint64_t *states, struct err *err)
 {
 	struct app_whole *p = ctx;
-	struct search_result r = { 0 };
+	auto_call(search_result_release) struct search_result r = { 0 };
 	auto_posix_log log;
 	struct err why = ERR_INIT;
 
@@ -445,7 +443,6 @@ static int search_restart(void *ctx, struct app_run *nested, uint64_t *states, s
 	keep_counts(p, &r);
 	add_totals(p, &r.totals);
 	*states = r.totals.states.given;
-	search_result_release(&r);
 	p->at = &p->run;
 	p->at_log = &p->log;
 	return rc;
@@ -506,7 +503,7 @@ static int settle(struct app_whole *p, bool end, struct err *err)
 
 static int explore(struct app_whole *p, struct err *err)
 {
-	struct search_result r = { 0 };
+	auto_call(search_result_release) struct search_result r = { 0 };
 
 	p->explored_ns = util_now_ns();
 	struct app_search_opts o = search_all_of(p, &p->run);
@@ -544,10 +541,7 @@ static int explore(struct app_whole *p, struct err *err)
 	}
 	if (!rc)
 		check_tried(p);
-	if (!rc)
-		rc = case_summary_save(&app_kind, p->run.dir, &p->out->summary, err);
-	search_result_release(&r);
-	return rc;
+	return rc ? rc : case_summary_save(&app_kind, p->run.dir, &p->out->summary, err);
 }
 
 static int record(struct app_whole *p, struct err *err)

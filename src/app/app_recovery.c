@@ -56,7 +56,7 @@ static int record_restart(const struct app_run *run, const struct app_state *s, 
 					  .before = run->history.before,
 					  .at = run->plan.dir };
 	auto_strbuf acked = STRBUF_INIT;
-	struct words notes = { 0 }; /* notes about a command that was run many times: nothing new */
+	auto_words notes = { 0 }; /* notes about a command that was run many times: nothing new */
 
 	for (uint64_t i = 0; i < s->acked && i < run->acks.n; i++)
 		strbuf_addf(&acked, "%s\n", run->acks.v[i]);
@@ -66,9 +66,7 @@ static int record_restart(const struct app_run *run, const struct app_state *s, 
 					   .point = s->point,
 					   .acked = &acked };
 	const struct app_record_opts o = { .run = dir, .plan = &run->plan, .again = &again };
-	int rc = app_record(&o, root_ino, &notes, err);
-	words_release(&notes);
-	return rc;
+	return app_record(&o, root_ino, &notes, err);
 }
 
 /* Hashes the changes of a restart; returns 1 if there are none. */
@@ -89,14 +87,13 @@ static int record(void *ctx, const char *state, const char *dir, struct hash128 
 {
 	struct app_restarts *x = ctx;
 	struct app_run *run = x->o->run;
-	struct app_state s = { 0 };
+	auto_call(app_state_release) struct app_state s = { 0 };
 	int rc = states_replay(&run->history, state, &s, err);
 
 	if (rc)
 		return rc;
 	x->point = s.point;
 	rc = record_restart(run, &s, dir, &x->root_ino, err);
-	app_state_release(&s);
 	return rc ? rc : look_at(x, dir, what, err);
 }
 

@@ -56,8 +56,8 @@ static struct checkers_opts checkers_of(const struct app_search_opts *o)
 static int ask(const struct app_search_opts *o, struct checker *k, const char *id,
 	       struct verdict *out, struct err *err)
 {
-	struct check_result r = { 0 };
-	struct app_state s = { 0 };
+	auto_call(check_result_release) struct check_result r = { 0 };
+	auto_call(app_state_release) struct app_state s = { 0 };
 	int rc = states_replay(o->h, id, &s, err);
 
 	if (!rc)
@@ -69,8 +69,6 @@ static int ask(const struct app_search_opts *o, struct checker *k, const char *i
 		judge_verdict(o->judge, s.acked, &r, out);
 	if (!rc && out->error)
 		rc = err_set(err, -EIO, "%.700s", out->seen);
-	app_state_release(&s);
-	check_result_release(&r);
 	return rc;
 }
 
@@ -108,12 +106,11 @@ int search_end_fails(const struct app_search_opts *o, const char *advice, const 
 int search_end(const struct app_search_opts *o, const char *advice, struct err *err)
 {
 	auto_free char *id = xasprintf("1.%zu", o->h->trace->events.n);
-	struct verdict v = { 0 };
+	auto_call(verdict_release) struct verdict v = { 0 };
 	int rc = search_one(o, id, &v, err);
 
 	if (!rc && v.fails)
 		rc = search_end_fails(o, advice, &v, err);
-	verdict_release(&v);
 	return rc;
 }
 
@@ -193,7 +190,7 @@ static size_t add_found(struct searching *s, struct search_found *f)
 /* Adds a finding. A failure that does not show again is none: `at` is then SIZE_MAX. */
 static int add_explained(struct searching *s, struct explained *why, size_t *at, struct err *err)
 {
-	struct search_found f = { 0 };
+	auto_call(search_found_release) struct search_found f = { 0 };
 	int rc = show(s, why, &f, err);
 
 	*at = SIZE_MAX;
@@ -202,7 +199,6 @@ static int add_explained(struct searching *s, struct explained *why, size_t *at,
 		*why = (struct explained){ 0 };
 		*at = add_found(s, &f);
 	}
-	search_found_release(&f);
 	return rc;
 }
 
@@ -221,7 +217,7 @@ static int explain_state(struct searching *s, const struct app_state *state, enu
 			 size_t *at, struct err *err)
 {
 	struct explain_opts o = explain_opts_of(s);
-	struct explained why = { 0 };
+	auto_call(explained_release) struct explained why = { 0 };
 
 	for (size_t i = 0; i < s->out->found.n; i++) {
 		if (s->out->found.v[i].why.harm != harm || !is_explained(s, i))
@@ -241,7 +237,6 @@ static int explain_state(struct searching *s, const struct app_state *state, enu
 	*at = find_cause(s, why.cause);
 	if (*at == SIZE_MAX)
 		rc = add_explained(s, &why, at, err);
-	explained_release(&why);
 	return rc;
 }
 
@@ -351,7 +346,7 @@ static char *cut_words(const struct searching *s, const struct err *err)
 /* Finds the finding of a failing state of an unknown pattern. */
 static int take_new(struct searching *s, const struct app_state *state, size_t *at, struct err *err)
 {
-	struct search_found held = { 0 };
+	auto_call(search_found_release) struct search_found held = { 0 };
 	size_t before = s->out->found.n;
 	int rc = hold(s, state, &held, err);
 
@@ -367,7 +362,6 @@ static int take_new(struct searching *s, const struct app_state *state, size_t *
 	} else if (s->out->found.n == before && s->o->dropped) {
 		s->o->dropped(s->o->ctx);
 	}
-	search_found_release(&held);
 	return rc;
 }
 

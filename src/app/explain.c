@@ -128,7 +128,7 @@ static int try_giving(struct work *w, struct case_at *c, const struct indexes *l
 
 static int lose_less(struct work *w, struct case_at *c, struct err *err)
 {
-	struct indexes lost = { 0 };
+	auto_vec struct indexes lost = { 0 };
 	int rc = 0;
 
 	find_lost(c, &lost);
@@ -143,7 +143,6 @@ static int lose_less(struct work *w, struct case_at *c, struct err *err)
 		}
 		find_lost(c, &lost);
 	}
-	vec_release(&lost);
 	return min(rc, 0);
 }
 

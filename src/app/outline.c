@@ -96,7 +96,7 @@ static bool has_first(const struct change *c)
 
 static void make_slots(struct outline *o)
 {
-	struct vec_of(struct use) uses = { 0 };
+	auto_vec struct vec_of(struct use) uses = { 0 };
 
 	for (uint32_t i = 0; i < o->h->changes.n; i++) {
 		const struct change *c = &o->h->changes.v[i];
@@ -119,7 +119,6 @@ static void make_slots(struct outline *o)
 								.valid = graft_name_ok(u->name) });
 		(u->second ? o->second : o->first).v[u->change] = (uint32_t)o->slots.n - 1;
 	}
-	vec_release(&uses);
 }
 
 /* ---- objects ---- */

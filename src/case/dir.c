@@ -463,7 +463,7 @@ static int put(const struct case_kind *k, const char *run, const char *name, con
 	auto_free char *nested = case_nested(run, f->state);
 	auto_newdir dir = IO_NEWDIR_INIT;
 	auto_strbuf text = STRBUF_INIT;
-	struct above above = { 0 };
+	auto_call(above_release) struct above above = { 0 };
 	int rc = io_newdir_open(run, name, &dir, err);
 
 	/* This process alone knows the directory of a finding that it makes. */
@@ -476,7 +476,6 @@ static int put(const struct case_kind *k, const char *run, const char *name, con
 	if (!rc)
 		rc = case_finish(dir.path, &files, above.marks, ARRAY_SIZE(above.marks), &text,
 				 true, err);
-	above_release(&above);
 	if (rc)
 		return rc;
 	if (k->links_trace)
@@ -741,17 +740,14 @@ static int verify_all(const struct case_kind *k, const char *run, const struct c
 {
 	const struct case_files files = files_of(k);
 	auto_free char *nested = case_nested(run, f->state), *at = below_case(f->dir);
-	struct above above = { 0 };
+	auto_call(above_release) struct above above = { 0 };
 	int rc = trust_verify(run, &k->run, why);
 
 	if (!rc && nested)
 		rc = trust_verify(nested, &k->run, why);
 	if (!rc)
 		rc = read_above(run, nested, &above, why);
-	if (!rc)
-		rc = case_verify(at, &files, above.marks, ARRAY_SIZE(above.marks), why);
-	above_release(&above);
-	return rc;
+	return rc ? rc : case_verify(at, &files, above.marks, ARRAY_SIZE(above.marks), why);
 }
 
 static int refuse(const struct case_kind *k, const char *run, const void *plan,

@@ -114,14 +114,13 @@ int suppress_load_saved(struct suppress *s, const char *run, struct err *err)
 int suppress_add_file(char **text, const char *path, bool (*is_kind)(const char *name),
 		      struct err *err)
 {
-	struct suppress s = { .is_kind = is_kind };
+	auto_call(suppress_release) struct suppress s = { .is_kind = is_kind };
 	auto_strbuf all = STRBUF_INIT;
 	int rc = suppress_load(&s, path, err);
 
 	if (*text)
 		strbuf_adds(&all, *text);
 	suppress_print(&s, &all);
-	suppress_release(&s);
 	if (rc || !all.len)
 		return rc;
 	free(*text);

@@ -76,7 +76,7 @@ static uint64_t count_findings(const char *run)
 
 int exploration_resume(struct exploration *e, struct err *err)
 {
-	struct explore_plan given = e->plan;
+	auto_call(explore_plan_release) struct explore_plan given = e->plan;
 	auto_free char *source = xasprintf("%s/" CASE_RUN, e->resume);
 	int rc = 0;
 
@@ -96,6 +96,5 @@ int exploration_resume(struct exploration *e, struct err *err)
 		case_ready_to_mark(&e->unmarked);
 	if (!rc)
 		e->found_before = count_findings(e->dir);
-	explore_plan_release(&given);
 	return rc;
 }

@@ -94,7 +94,7 @@ static void apply(const struct simplification *c, size_t i, struct op *op)
 /* 1 if the script still shows it with this change; then it is the best. */
 static int try_change(struct shrink *h, struct simplification *c, struct err *err)
 {
-	struct script less;
+	auto_call(script_release) struct script less;
 	struct strbuf scratch[OP_ARGS_MAX] = { 0 };
 	int rc;
 
@@ -116,7 +116,6 @@ static int try_change(struct shrink *h, struct simplification *c, struct err *er
 	rc = shrink_shows(h, &less, err);
 	if (rc > 0)
 		shrink_take(h, &less);
-	script_release(&less);
 	for (unsigned i = 0; i < OP_ARGS_MAX; i++)
 		strbuf_release(&scratch[i]);
 	return rc;

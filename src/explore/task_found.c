@@ -259,7 +259,7 @@ static int make_small(struct small *f, const struct search *s, const struct scri
 {
 	struct shrink_how how = { .signature = first->signature, .shown = on_shown, .ctx = f };
 	struct reproduced made = { 0 };
-	struct script script;
+	auto_call(script_release) struct script script;
 
 	script_init(&script);
 	script_copy(&script, path);
@@ -270,7 +270,6 @@ static int make_small(struct small *f, const struct search *s, const struct scri
 		if (!rc)
 			rc = keep_last(f, &script, &made, first, err);
 	}
-	script_release(&script);
 	if (rc > 0)
 		return 0;
 	tell(f, made.cut || task_cut(f->t) ? MSG_CUT_SHORT : MSG_FOUND);
@@ -281,7 +280,9 @@ int task_found(void *ctx, struct search *s, const struct script *script, struct 
 	       struct err *err)
 {
 	struct task *t = ctx;
-	struct small f = { .t = t, .before = script->w.ops.n, .ops = script->w.ops.n };
+	auto_call(small_release) struct small f = { .t = t,
+						    .before = script->w.ops.n,
+						    .ops = script->w.ops.n };
 
 	if (task_has_enough(t, result->signature, SAME_MAX))
 		return 0; /* one of many of its kind */
@@ -290,7 +291,6 @@ int task_found(void *ctx, struct search *s, const struct script *script, struct 
 	int rc = keep_first(&f, s, script, result, err);
 	if (!rc)
 		rc = make_small(&f, s, script, result, err);
-	small_release(&f);
 	task_count_cases(t, s);
 	return rc;
 }

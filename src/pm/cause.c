@@ -11,7 +11,7 @@
 void pm_prefixes_find(const struct trace *t, const struct image *base, bool noticed,
 		      struct pm_prefixes *out)
 {
-	struct crash_points points = { 0 };
+	auto_call(crash_points_release) struct crash_points points = { 0 };
 
 	*out = (struct pm_prefixes){ .t = t, .noticed = noticed };
 	vec_push(&points, 0);
@@ -24,7 +24,6 @@ void pm_prefixes_find(const struct trace *t, const struct image *base, bool noti
 			vec_push(&points, i + 1);
 	}
 	prefixes_find(t, base, &points, &out->all);
-	crash_points_release(&points);
 }
 
 /* ---- classes ---- */

@@ -291,7 +291,7 @@ struct all_told vec_of(struct told_violation);
 static void tell_all(const struct pm_run *r, const struct semantic_table *t, struct all_told *all,
 		     struct pm_cases *out, uint64_t *failing)
 {
-	struct pm_reasons keys = { 0 }; /* borrowed from `all` */
+	auto_vec struct pm_reasons keys = { 0 }; /* borrowed from `all` */
 
 	vec_sort(all, by_difference);
 	vec_each(x, all) {
@@ -308,14 +308,13 @@ static void tell_all(const struct pm_run *r, const struct semantic_table *t, str
 		vec_push(&keys, x->key);
 		vec_push(out, c);
 	}
-	vec_release(&keys);
 }
 
 void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct pm_cases *out,
 		    uint64_t *failing)
 {
 	auto_vec struct pm_failures_sorted sorted = { 0 };
-	struct semantic_violations bad = { 0 };
+	auto_call(semantic_violations_release) struct semantic_violations bad = { 0 };
 	auto_vec struct spans spans = { 0 };
 	auto_vec struct all_told all = { 0 };
 	auto_semantic table;
@@ -340,5 +339,4 @@ void pm_judge_dumps(const struct pm_run *r, const struct pm_failures *f, struct 
 	tell_all(r, &table, &all, out, failing);
 	for (size_t i = 0; i < all.n; i++)
 		pm_key_release(&all.v[i].key), pm_key_release(&all.v[i].lost);
-	semantic_violations_release(&bad);
 }

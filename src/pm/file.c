@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/space.h"
 
 #define AT(name) SPACE_DIR "/" name
 
@@ -31,7 +30,7 @@ static int make_file(struct pm_file *f, const char *path, struct err *err)
 	snprintf(options, sizeof(options), "mode=755,size=%llu", llu(f->size + ROOM));
 	if (mount("outage-pm", SPACE_DIR, "tmpfs", MS_NOSUID | MS_NODEV, options))
 		return err_set(err, -errno, "cannot mount a tmpfs for crash states: %m");
-	if (mkdir(AT("notes"), 0755))
+	if (mkdir(PM_FILE_NOTES, 0755))
 		return err_set(err, -errno, "cannot make a directory: %m");
 	f->fd = open(AT("file"), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (f->fd < 0 || fchmod(f->fd, st.st_mode & 07777) || ftruncate(f->fd, (off_t)f->size))
@@ -139,10 +138,4 @@ int pm_file_put(struct pm_file *f, const struct image *img, struct err *err)
 	if (!rc && holes)
 		rc = put_holes(f, img);
 	return rc ? err_set(err, rc, "cannot write a crash state: %s", strerror(-rc)) : 0;
-}
-
-const char *pm_file_notes(const struct pm_file *f)
-{
-	(void)f;
-	return AT("notes");
 }

@@ -10,6 +10,7 @@
 #define PM_FILE_H
 
 #include "base/err.h"
+#include "base/space.h"
 #include "core/image.h"
 
 struct pm_file;
@@ -20,7 +21,7 @@ int pm_file_place(const char *path, bool *made, struct err *err) must_check;
 int pm_file_new(const char *path, uint64_t size, struct pm_file **out, struct err *err) must_check;
 /* Gives the file this image, whatever the commands have done to it. */
 int pm_file_put(struct pm_file *f, const struct image *img, struct err *err) must_check;
-/* Returns a directory for other files of a check. */
-const char *pm_file_notes(const struct pm_file *f);
+/* A directory for other files of a check, which pm_file_new() makes. */
+#define PM_FILE_NOTES SPACE_DIR "/notes"
 
 #endif

@@ -126,7 +126,7 @@ static int verify_end(struct pm_whole *p, struct err *err)
 {
 	auto_free char *id = xasprintf("1.%zu", p->run.trace.events.n);
 	auto_strbuf said = STRBUF_INIT, seen = STRBUF_INIT;
-	struct pm_failure f = { 0 };
+	auto_call(pm_failure_release) struct pm_failure f = { 0 };
 	int rc = pm_search_one(&p->run, id, &f, err);
 
 	if (!rc && p->o->plan.dump && !p->counts.marks)
@@ -143,7 +143,6 @@ static int verify_end(struct pm_whole *p, struct err *err)
 			     "crash: mend that first (the check %s: %.300s)",
 			     strbuf_str(&seen), strbuf_str(&said));
 	}
-	pm_failure_release(&f);
 	return rc;
 }
 
@@ -181,7 +180,7 @@ static int save_cases(struct pm_whole *p, const struct pm_cases *cases, struct e
 /* Removes cases that a rule names; these are counted apart. */
 static int leave_out_known(struct pm_whole *p, struct pm_cases *cases, struct err *err)
 {
-	struct suppress known = { 0 };
+	auto_call(suppress_release) struct suppress known = { 0 };
 	int rc = suppress_of_plan(p->o->plan.suppress, &known, err);
 	size_t n = 0;
 
@@ -195,13 +194,12 @@ static int leave_out_known(struct pm_whole *p, struct pm_cases *cases, struct er
 	}
 	p->out->summary.suppressed = cases->n - n;
 	cases->n = n;
-	suppress_release(&known);
 	return rc;
 }
 
 static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct err *err)
 {
-	struct pm_cases cases = { 0 };
+	auto_vec struct pm_cases cases = { 0 };
 
 	if (p->o->plan.dump)
 		pm_judge_dumps(&p->run, &found->failures, &cases, &p->out->summary.failing);
@@ -221,7 +219,6 @@ static int keep_cases(struct pm_whole *p, const struct pm_found *found, struct e
 		p->o->found(p->o->ctx, &cases.v[i], p->to + i, !rc && i < KEEP_MAX);
 		case_finding_release(&pm_kind, &cases.v[i]);
 	}
-	vec_release(&cases);
 	return rc;
 }
 
@@ -320,14 +317,12 @@ static void check_tried(struct pm_whole *p)
 
 static int explore(struct pm_whole *p, struct err *err)
 {
-	struct reads reads = { 0 };
+	auto_call(reads_release) struct reads reads = { 0 };
 	struct pm_reads_count traced = { 0 };
 	int rc = find_reads(p, &reads, &traced, err);
 
-	if (rc) {
-		reads_release(&reads);
+	if (rc)
 		return rc;
-	}
 	uint64_t budget = p->o->plan.budget;
 	struct pm_search_opts o = { .run = &p->run,
 				    .budget = recovers(p) ? nested_firsts(budget) : budget,
@@ -339,7 +334,7 @@ static int explore(struct pm_whole *p, struct err *err)
 				    .progress = on_progress,
 				    .failed = on_failed,
 				    .ctx = p };
-	struct pm_found found;
+	auto_call(pm_found_release) struct pm_found found;
 	rc = pm_search(&o, &found, err);
 	if (!rc)
 		recover_again(p, &o, &found);
@@ -349,11 +344,7 @@ static int explore(struct pm_whole *p, struct err *err)
 		rc = keep_cases(p, &found, err);
 		check_tried(p);
 	}
-	pm_found_release(&found);
-	reads_release(&reads);
-	if (!rc)
-		rc = case_summary_save(&pm_kind, p->out->dir, &p->out->summary, err);
-	return rc;
+	return rc ? rc : case_summary_save(&pm_kind, p->out->dir, &p->out->summary, err);
 }
 
 /* ---- the whole pipeline ---- */

@@ -183,15 +183,14 @@ static int keep_recovery(struct pm_session *s, const struct trace *did, const ch
 }
 
 /* Gives a recovery the marks before the crash, as a check gets them. */
-static int tell_marks(const struct pm_record_opts *o, const struct pm_file *f, struct err *err)
+static int tell_marks(const struct pm_record_opts *o, struct err *err)
 {
-	auto_free char *path = xasprintf("%s/acked", pm_file_notes(f));
 	auto_strbuf marks = STRBUF_INIT;
 
 	pm_marks(o->outer, o->outer_point, &marks);
 	setenv("OUTAGE_FILE", o->file, 1);
-	setenv("OUTAGE_MARKS", path, 1);
-	return io_write_file(pm_file_notes(f), "acked", strbuf_str(&marks), marks.len, 0, err);
+	setenv("OUTAGE_MARKS", PM_FILE_NOTES "/acked", 1);
+	return io_write_file(PM_FILE_NOTES, "acked", strbuf_str(&marks), marks.len, 0, err);
 }
 
 static int run_it(void *ctx, struct pool_worker *w, void *out, struct err *err)
@@ -200,7 +199,7 @@ static int run_it(void *ctx, struct pool_worker *w, void *out, struct err *err)
 	const struct pm_record_opts *o = s->o;
 	struct pm_counts *counts = out;
 	struct pm_file *f = NULL;
-	struct traced x = { 0 };
+	auto_call(traced_release) struct traced x = { 0 };
 	auto_trace t;
 	int rc = 0;
 
@@ -212,7 +211,7 @@ static int run_it(void *ctx, struct pool_worker *w, void *out, struct err *err)
 			rc = pm_file_put(f, &s->base, err);
 	}
 	if (!rc && o->outer)
-		rc = tell_marks(o, f, err);
+		rc = tell_marks(o, err);
 	at(s, "the run of the program");
 	if (!rc)
 		rc = tracer_run(o->tracer, o->file, o->argv, o->timeout_ms, &x, err);
@@ -226,7 +225,6 @@ static int run_it(void *ctx, struct pool_worker *w, void *out, struct err *err)
 		rc = keep(s, &t, counts->stores, x.maps, err);
 	else if (!rc && counts->stores)
 		rc = keep_recovery(s, &t, x.maps, err);
-	traced_release(&x);
 	return rc;
 }
 

@@ -40,7 +40,7 @@ static bool was_read(int notify)
 static int trace_command(struct reads_watcher *w, const char *command, struct reads_of *s,
 			 struct err *err)
 {
-	struct traced x = { 0 };
+	auto_call(traced_release) struct traced x = { 0 };
 	auto_words argv = { 0 };
 	auto_trace t;
 
@@ -58,7 +58,6 @@ static int trace_command(struct reads_watcher *w, const char *command, struct re
 		reads_learn(s, &t, PM_LINE, true);
 	/* The tracer saw no mapping of the file: another program looks at it. */
 	s->whole |= !rc && !t.info.size;
-	traced_release(&x);
 	return rc;
 }
 
@@ -121,7 +120,7 @@ static int find_mine(struct reads_watcher *w, struct share *share, struct err *e
 {
 	struct crash_opts opts = pm_run_crash(w->run);
 	auto_crash_state s = CRASH_STATE_INIT;
-	struct crash_points points = { 0 };
+	auto_call(crash_points_release) struct crash_points points = { 0 };
 	auto_crash e = NULL;
 	uint64_t n = 0;
 
@@ -144,7 +143,6 @@ static int find_mine(struct reads_watcher *w, struct share *share, struct err *e
 			tell(share, n, &set, NULL);
 		vec_release(&set.where);
 	}
-	crash_points_release(&points);
 	return rc;
 }
 

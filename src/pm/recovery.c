@@ -119,7 +119,7 @@ static const struct nested_ops nested_ops = { .record = record, .adopt = adopt }
 static int search_one(struct recovery *x, size_t number, struct err *err)
 {
 	struct pm_search_opts o = *x->o->search;
-	struct pm_found found;
+	auto_call(pm_found_release) struct pm_found found;
 
 	o.run = &x->o->run->nested[number];
 	o.budget = o.run->plan.budget;
@@ -143,7 +143,6 @@ static int search_one(struct recovery *x, size_t number, struct err *err)
 	x->found->dropped += found.dropped;
 	if (found.error[0] && !x->found->error[0])
 		memcpy(x->found->error, found.error, sizeof(found.error));
-	pm_found_release(&found);
 	return rc;
 }
 

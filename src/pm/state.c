@@ -34,13 +34,11 @@ static int find_run(const struct pm_run *r, const char **id, struct pm_state *ou
 static int put_fault(struct pm_state *out, struct err *err)
 {
 	const struct pm_run *r = out->run;
-	struct crash_points points = { 0 };
+	auto_call(crash_points_release) struct crash_points points = { 0 };
 
 	pm_run_points(r, &points);
-	int rc = bad_lines_put(&r->trace, &r->base, pm_point_before(&points, out->s.point),
-			       out->fault, &out->s, err);
-	crash_points_release(&points);
-	return rc;
+	return bad_lines_put(&r->trace, &r->base, pm_point_before(&points, out->s.point),
+			     out->fault, &out->s, err);
 }
 
 int pm_state_load(const struct pm_run *r, const char *id, struct pm_state *out, struct err *err)
@@ -104,13 +102,12 @@ struct state_shrinking {
 
 static int shows_at(struct state_shrinking *x, const char *id, bool *shown, struct err *err)
 {
-	struct pm_failure f = { 0 };
+	auto_call(pm_failure_release) struct pm_failure f = { 0 };
 	int rc = pm_search_one(x->run, id, &f, err);
 
 	x->out->tried++;
 	if (!rc)
 		*shown = pm_shows(x->run, x->c, &f);
-	pm_failure_release(&f);
 	return rc;
 }
 
@@ -146,7 +143,7 @@ static void describe(struct state_shrinking *x)
 	auto_strbuf detail = STRBUF_INIT;
 	const struct crash_state *s = &x->now.s;
 	const struct pm_run *r = x->now.run;
-	struct pm_extents all = { 0 };
+	auto_vec struct pm_extents all = { 0 };
 
 	pm_extents_of(&r->trace, s->gone.v, s->gone.n, &all);
 	for (size_t i = 0; i < all.n; i++) {
@@ -155,7 +152,6 @@ static void describe(struct state_shrinking *x)
 
 		pm_store_words(&r->trace, &r->where, "lost", &all.v[i], &loss, &detail);
 	}
-	vec_release(&all);
 	free(x->c->detail);
 	x->c->detail = xstrdup(strbuf_str(&detail));
 	x->c->states = 1;

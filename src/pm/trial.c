@@ -22,7 +22,7 @@ int pm_trial_init(struct pm_trial *t, const struct pm_run *r, const struct pm_ru
 	t->check = (struct sandbox_opts){ .command = r->plan.check ? r->plan.check : r->plan.dump,
 					  .dir = r->plan.dir,
 					  .argument = r->plan.file,
-					  .notes = pm_file_notes(t->file),
+					  .notes = PM_FILE_NOTES,
 					  .timeout_ms = r->plan.timeout_ms,
 					  .output_limit = r->plan.dump ? CHECK_OUTPUT_MAX : 0 };
 	return 0;
@@ -201,7 +201,7 @@ static int check_one(void *ctx, struct pool_worker *w, void *out, struct err *er
 {
 	const struct one_trial *o = ctx;
 	struct one_end *end = out;
-	struct pm_state state;
+	auto_call(pm_state_release) struct pm_state state;
 	struct pm_trial t;
 
 	pool_at(w, 0, "state %s", o->id);
@@ -221,14 +221,13 @@ static int check_one(void *ctx, struct pool_worker *w, void *out, struct err *er
 					 .point = state.s.point };
 		snprintf(end->said, sizeof(end->said), "%s", strbuf_str(&t.r.output));
 	}
-	pm_state_release(&state);
 	return rc;
 }
 
 int pm_search_one(const struct pm_run *r, const char *id, struct pm_failure *f, struct err *err)
 {
 	struct one_trial o = { r, id };
-	struct one_end *end = xcalloc(1, sizeof(*end));
+	auto_free struct one_end *end = xcalloc(1, sizeof(*end));
 	struct in_child child = { .fn = check_one,
 				  .ctx = &o,
 				  .out = end,
@@ -246,6 +245,5 @@ int pm_search_one(const struct pm_run *r, const char *id, struct pm_failure *f, 
 					  .exit_code = end->exit_code,
 					  .signal = end->signal,
 					  .said = xstrdup(end->said) };
-	free(end);
 	return rc;
 }

@@ -194,13 +194,11 @@ static int attempt_as(struct run *r, const char *phase, const struct crash_state
 		      const struct crash_state *state, struct trace *record, struct attempt *a,
 		      struct err *err)
 {
-	struct promises p = { 0 };
+	auto_call(promises_release) struct promises p = { 0 };
 
 	run_phase(r, phase, strbuf_str(&is->id));
 	make_promises(r, state, &p);
-	int rc = attempt_state(r, &is->image, &p, record, a, err);
-	promises_release(&p);
-	return rc;
+	return attempt_state(r, &is->image, &p, record, a, err);
 }
 
 int judge_attempt(struct run *r, const struct crash_state *state, struct trace *record,
@@ -321,18 +319,19 @@ static int explore_recovery(void *ctx, const struct crash_state *state, uint64_t
 	struct run *r = x->r;
 	struct second_crashes again = { x, state };
 	struct model_pm_opts model;
-	struct crash_search s = { .ops = &second_ops,
-				  .ctx = &again,
-				  .trace = &r->recovery,
-				  .states = which_states(r, &r->recovery, &state->image, &model),
-				  .within = &x->search };
+	auto_call(search_close) struct crash_search s = {
+		.ops = &second_ops,
+		.ctx = &again,
+		.trace = &r->recovery,
+		.states = which_states(r, &r->recovery, &state->image, &model),
+		.within = &x->search
+	};
 
 	s.states.layers = choose_layers(r->opts.modes | RUN_REORDER | RUN_PREFIX, false);
 	s.states.budget = budget;
 	choose_recovery_points(&r->recovery, &s.points);
 	int rc = search_go(&s, err);
 	add_tally(&s, x->j->totals);
-	search_close(&s);
 	return rc;
 }
 
@@ -402,16 +401,16 @@ int explore_states(struct run *r, const struct workload *w, const struct run_rep
 {
 	struct state_judge j = { .w = w, .base = &r->base, .report = report, .totals = totals };
 	struct model_pm_opts model;
-	struct reads reads = { 0 };
+	auto_call(reads_release) struct reads reads = { 0 };
 	struct first_crashes x = { .r = r, .j = &j, .last = ATTEMPT_INIT(&r->seen) };
 	struct crash_search *s = &x.search;
-	struct bad_lines bad = { .trace = &r->trace,
-				 .base = &r->base,
-				 .kinds = r->opts.media,
-				 .max = r->opts.media_max,
-				 .budget = r->opts.budget,
-				 .check = attempt_bad,
-				 .ctx = &x };
+	auto_call(bad_lines_release) struct bad_lines bad = { .trace = &r->trace,
+							      .base = &r->base,
+							      .kinds = r->opts.media,
+							      .max = r->opts.media_max,
+							      .budget = r->opts.budget,
+							      .check = attempt_bad,
+							      .ctx = &x };
 
 	r->report = report;
 	find_marks(r);
@@ -433,8 +432,6 @@ int explore_states(struct run *r, const struct workload *w, const struct run_rep
 	semantics_free(x.semantics);
 	attempt_release(&x.last);
 	add_tally(s, totals);
-	reads_release(&reads);
-	bad_lines_release(&bad);
 	search_close(s);
 	return !rc && s->stopped ? -ECANCELED : rc;
 }

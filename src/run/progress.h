@@ -28,8 +28,7 @@
 
 enum { CLUSTER_MAX = 160, WORDS_MAX = 400 };
 
-/* A group of cases with one problem: its name and words, and how many cases have it, or are kept.
- */
+/* Cases that are wrong in the same way are one cluster: they are counted under its name. */
 struct progress_cluster {
 	char name[CLUSTER_MAX];
 	char words[WORDS_MAX]; /* of the first */

@@ -88,8 +88,8 @@ int replay_state(const struct stored_case *c, struct crash_state *out, struct er
 	if (!rc)
 		rc = replay_recovery(c, &recovery, err);
 	if (!rc)
-		rc = run_rebuild_states(&pm, &trace, second ? &recovery : NULL, &base, c->state,
-					second ? &first : out, out, err);
+		rc = run_rebuild(&pm, &trace, second ? &recovery : NULL, &base, c->state,
+				 second ? &first : out, out, err);
 	return rc || second || !c->media ? rc : bad_media_put(&trace, &base, c->media, out, err);
 }
 
@@ -176,7 +176,7 @@ static int try_stored(struct run *run, const struct stored_case *c,
 	auto_trace trace, recovery;
 	auto_image base = IMAGE_INIT;
 	auto_strbuf names = STRBUF_INIT;
-	struct places places = { 0 };
+	auto_call(places_release) struct places places = { 0 };
 
 	trace_init(&trace);
 	trace_init(&recovery);
@@ -191,11 +191,9 @@ static int try_stored(struct run *run, const struct stored_case *c,
 	if (!rc)
 		rc = store_text(c, "places", &names, err);
 	places_parse(strbuf_str(&names), &places);
-	if (!rc)
-		rc = run_replay(run, &c->workload, &trace, strchr(c->state, '/') ? &recovery : NULL,
-				&places, &base, c->state, reporter, totals, err);
-	places_release(&places);
-	return rc;
+	return rc ? rc
+		  : run_replay(run, &c->workload, &trace, strchr(c->state, '/') ? &recovery : NULL,
+			       &places, &base, c->state, reporter, totals, err);
 }
 
 int replay_case(const struct stored_case *c, bool rerun, struct replay_result *out, struct err *err)

@@ -343,9 +343,9 @@ static void copy_trace(const struct trace *from, struct trace *to)
 		trace_append(to, &from->events.v[i]);
 }
 
-int run_rebuild_states(const struct pm_choice *pm, const struct trace *t,
-		       const struct trace *recovery, const struct image *base, const char *id,
-		       struct crash_state *state, struct crash_state *second, struct err *err)
+int run_rebuild(const struct pm_choice *pm, const struct trace *t, const struct trace *recovery,
+		const struct image *base, const char *id, struct crash_state *state,
+		struct crash_state *second, struct err *err)
 {
 	const char *slash = strchr(id, '/');
 	auto_free char *first = slash ? xmemdupz(id, (size_t)(slash - id)) : xstrdup(id);
@@ -369,7 +369,7 @@ int run_replay(struct run *r, const struct workload *w, const struct trace *t,
 	int rc = rebuild_history(r, w, t, err);
 
 	if (!rc)
-		rc = run_rebuild_states(&r->opts.pm, t, recovery, base, id, &state, &second, err);
+		rc = run_rebuild(&r->opts.pm, t, recovery, base, id, &state, &second, err);
 	if (rc)
 		return rc;
 	copy_trace(t, &r->trace);

@@ -60,8 +60,7 @@ struct run_totals {
 	uint64_t crash_states;	/* tried, duplicates too */
 	uint64_t unique_states; /* recovered and checked */
 	uint64_t findings;	/* states, or live runs, with something wrong */
-	uint64_t suppressed; /* the findings that rules name; the findings of workers leave them out
-			      */
+	uint64_t suppressed; /* findings that rules name; a worker takes them out of `findings` */
 	uint64_t verified;   /* runs whose record was compared with the device */
 	uint64_t repeated;   /* runs that were done again, as their record was not whole */
 	uint64_t refused;    /* operations that failed, on the target as on the reference */

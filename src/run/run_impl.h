@@ -68,11 +68,10 @@ bool lose_pm_flush(struct trace *t, uint64_t n);
 int explore_states(struct run *r, const struct workload *w, const struct run_reporter *report,
 		   struct run_totals *totals, struct err *err) must_check;
 /* Rebuilds both states of "STATE" or "STATE/SECOND"; `recovery` is NULL if there is no second. */
-int run_rebuild_states(const struct pm_choice *pm, const struct trace *t,
-		       const struct trace *recovery, const struct image *base, const char *id,
-		       struct crash_state *state, struct crash_state *second, struct err *err)
-	must_check;
-/* Makes a case with the members that all cases of a run have in common. */
+int run_rebuild(const struct pm_choice *pm, const struct trace *t, const struct trace *recovery,
+		const struct image *base, const char *id, struct crash_state *state,
+		struct crash_state *second, struct err *err) must_check;
+/* Returns the members that all cases of a run have in common. */
 struct run_case run_case_of(struct run *r, const struct workload *w, const struct image *base);
 /* Recovers one state, or one of a second crash while recovering from it, and checks it. */
 int check_replayed(struct run *r, const struct workload *w, struct crash_state *state,

@@ -99,7 +99,7 @@ static void add_places(struct run *r, const struct trace *t, struct places *out)
 void places_print(struct run *r, const struct trace *t, const struct trace *more,
 		  struct strbuf *out)
 {
-	struct places all = { 0 };
+	auto_call(places_release) struct places all = { 0 };
 
 	add_places(r, t, &all);
 	if (more)
@@ -114,7 +114,6 @@ void places_print(struct run *r, const struct trace *t, const struct trace *more
 		if (same)
 			strbuf_addf(out, "%#" PRIx64 " %s\n", all.v[i].addr, all.v[i].name);
 	}
-	places_release(&all);
 }
 
 /* ---- read back ---- */

@@ -438,14 +438,13 @@ static bool has_id(const struct semantics *s, const struct semantic_violation *v
 
 int semantics_tell(struct semantics *s, const char *only, struct err *err)
 {
-	struct semantic_violations bad = { 0 };
+	auto_call(semantic_violations_release) struct semantic_violations bad = { 0 };
 	int rc = 0;
 
 	semantic_judge(&s->table, &bad);
 	for (size_t i = 0; i < bad.n && !rc; i++)
 		if (!only || has_id(s, &bad.v[i], only))
 			rc = tell(s, &bad.v[i], only ? only : bad.v[i].origin->id, !only, err);
-	semantic_violations_release(&bad);
 	return rc;
 }
 
@@ -510,13 +509,12 @@ static int add_others(struct semantics *s, const struct crash_state *state, stru
 int semantics_check_one(struct run *r, const struct state_judge *j, const struct crash_state *state,
 			struct err *err)
 {
-	struct crash_points points = { 0 };
+	auto_call(crash_points_release) struct crash_points points = { 0 };
 	auto_attempt a = ATTEMPT_INIT(&r->seen);
 	struct semantics *s;
 
 	pm_points(&r->trace, &points);
 	s = semantics_new(r, j, &points);
-	crash_points_release(&points);
 	int rc = add_others(s, state, err);
 	if (!rc)
 		rc = judge_attempt(r, state, NULL, &a, err);

@@ -315,7 +315,7 @@ static int try_lost(struct case_shrink *s, const struct events *lost, size_t bef
 /* Nothing, one, or two of the writes are lost: the first such state that shows it. */
 static int nearest_first(struct case_shrink *s, const struct events *all, struct err *err)
 {
-	struct events few = { 0 };
+	auto_vec struct events few = { 0 };
 	int rc = try_lost(s, &few, all->n, err);
 
 	for (size_t i = 0; i < all->n && !rc && all->n > 1 && !spent(s); i++) {
@@ -330,14 +330,13 @@ static int nearest_first(struct case_shrink *s, const struct events *all, struct
 			vec_push(&few, all->v[j]);
 			rc = try_lost(s, &few, all->n, err);
 		}
-	vec_release(&few);
 	return rc;
 }
 
 /* Lets pieces of what is lost survive, as long as it shows. */
 static int piece_by_piece(struct case_shrink *s, struct events *lost, struct err *err)
 {
-	struct events less = { 0 };
+	auto_vec struct events less = { 0 };
 	int rc = 0;
 
 	for (size_t size = max(lost->n / 2, (size_t)1); size && rc >= 0; size /= 2)
@@ -357,13 +356,12 @@ static int piece_by_piece(struct case_shrink *s, struct events *lost, struct err
 			}
 			to = from;
 		}
-	vec_release(&less);
 	return min(rc, 0);
 }
 
 static int fewer_lost(struct case_shrink *s, struct err *err)
 {
-	struct events lost = { 0 };
+	auto_vec struct events lost = { 0 };
 	auto_strbuf found = STRBUF_INIT;
 
 	for (size_t i = 0; i < s->seen.lost.n; i++)
@@ -385,7 +383,6 @@ static int fewer_lost(struct case_shrink *s, struct err *err)
 		strbuf_clear(&s->seen.id);
 		strbuf_adds(&s->seen.id, strbuf_str(&found));
 	}
-	vec_release(&lost);
 	return rc;
 }
 

@@ -128,7 +128,7 @@ static int check_resumable(const struct test_run *r, struct err *err)
 
 int test_run_resume(struct test_run *r, struct err *err)
 {
-	struct plan given = r->plan;
+	auto_call(plan_release) struct plan given = r->plan;
 	int rc = 0;
 
 	plan_init(&r->plan);
@@ -153,7 +153,6 @@ int test_run_resume(struct test_run *r, struct err *err)
 		plan_look_at_files(&r->plan);
 	if (!rc && r->plan.ours)
 		case_ready_to_mark(&r->unmarked);
-	plan_release(&given);
 	return rc;
 }
 

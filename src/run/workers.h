@@ -23,7 +23,7 @@ struct worker_finding {
 	uint64_t workload; /* its number */
 	uint64_t number;   /* of the case in its workload */
 	enum finding_kind kind;
-	struct progress_cluster what; /* counts this case alone */
+	struct progress_cluster what; /* its cluster, with this case alone */
 };
 
 struct workers_opts {

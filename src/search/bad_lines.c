@@ -58,7 +58,7 @@ static int try_lines(struct bad_lines *b, const struct crash_state *s,
 int bad_lines_explore(struct bad_lines *b, const struct crash_state *s, uint64_t from,
 		      uint64_t *left_out, struct err *err)
 {
-	struct media_lines lines = { 0 };
+	auto_vec struct media_lines lines = { 0 };
 	int rc = 0;
 
 	assert(from <= s->point);
@@ -75,7 +75,6 @@ int bad_lines_explore(struct bad_lines *b, const struct crash_state *s, uint64_t
 	for (unsigned k = MEDIA_POISON; k <= MEDIA_STALE && rc >= 0; k++)
 		if (b->kinds & 1u << k)
 			rc = try_lines(b, s, &lines, (enum media_kind)k, left_out, err);
-	vec_release(&lines);
 	return min(rc, 0);
 }
 
