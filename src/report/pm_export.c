@@ -26,7 +26,6 @@ static void add_head(const struct pm_run *r, const struct pm_case *c, struct str
 
 static int add_content(const struct image *img, struct strbuf *out, struct err *err)
 {
-	static const unsigned char zeros[IMAGE_PAGE];
 	unsigned char page[IMAGE_PAGE];
 	uint64_t bytes = 0;
 
@@ -35,7 +34,7 @@ static int add_content(const struct image *img, struct strbuf *out, struct err *
 		size_t n = (size_t)min(img->size - at, (uint64_t)IMAGE_PAGE);
 
 		image_read(img, at, page, n);
-		if (memcmp(page, zeros, n) == 0)
+		if (all_zero(page, n))
 			continue;
 		bytes += n;
 		if (bytes > CONTENT_MAX)
