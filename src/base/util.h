@@ -97,6 +97,14 @@ static inline bool streq(const char *a, const char *b)
 	return strcmp(a, b) == 0;
 }
 
+/* True if all bytes are zero. */
+static inline bool all_zero(const void *data, size_t len)
+{
+	const char *p = data;
+
+	return !len || (!*p && memcmp(p, p + 1, len - 1) == 0);
+}
+
 /* The word that goes with a number: plural(n, "was", "were"). */
 static inline const char *plural(uint64_t n, const char *one, const char *many)
 {

@@ -129,14 +129,6 @@ static bool xattr_allowed(const struct promises *p, uint64_t ino, size_t from, c
 	return false;
 }
 
-static const struct tree_xattr *find_xattr(const struct tree_entry *e, const char *name)
-{
-	for (size_t i = 0; i < e->n_xattrs; i++)
-		if (streq(e->xattrs[i].name, name))
-			return &e->xattrs[i];
-	return NULL;
-}
-
 struct xattr_check {
 	struct comparison *c;
 	const struct tree_entry *e;
@@ -152,7 +144,8 @@ static int check_kept_xattr(void *ctx, const char *name, const void *value, size
 
 	(void)value;
 	(void)len;
-	if (find_xattr(x->e, name) || xattr_allowed(x->c->p, x->ino, state_of(x->why), name, NULL))
+	if (tree_find_xattr(x->e, name) ||
+	    xattr_allowed(x->c->p, x->ino, state_of(x->why), name, NULL))
 		return 0;
 	strbuf_addf(&words, "%s: extended attribute %s is missing", x->e->path, name);
 	persisted_report(x->c, FINDING_XATTR, x->e->path, x->why, &words);
@@ -211,11 +204,6 @@ static void check_size(struct comparison *c, const struct tree_entry *e, uint64_
 	else
 		values_print(&set, "", &words);
 	persisted_report(c, FINDING_SIZE, e->path, why, &words);
-}
-
-static bool all_zero(const unsigned char *data, size_t len)
-{
-	return !any_of(i, len, data[i]);
 }
 
 /* True if some state since the promise has these bytes at this place. */

@@ -139,10 +139,9 @@ static int import_stream(FILE *in, const char *source, bool need_name, struct er
 	workload_reader_init(&r, in, source);
 	while ((rc = workload_reader_next(&r, &w, err)) > 0) {
 		auto_strbuf text = STRBUF_INIT;
-		const char *slash = strrchr(source, '/');
 
 		if (need_name && !w.named)
-			w.name = slash ? slash + 1 : source;
+			w.name = basename(source);
 		w.named |= need_name;
 		workload_print(&w, &text);
 		fwrite(text.buf, 1, text.len, stdout);

@@ -283,8 +283,7 @@ static void widen_path(void)
 
 int main(int argc, char **argv)
 {
-	const char *slash = argc ? strrchr(argv[0], '/') : NULL;
-	bool lazyfs = argc && streq(slash ? slash + 1 : argv[0], "lazyfs");
+	bool lazyfs = argc && streq(basename(argv[0]), "lazyfs");
 
 	disk_register(&disk_fuse);
 	widen_path();

@@ -148,25 +148,23 @@ static int find_choice(const struct opt *o, const char *arg, uint64_t *out)
 	return -EINVAL;
 }
 
-static void hint_at_choice(const struct opt *o, const char *arg, struct strbuf *out)
+/* `is`: how the choices are told, as in "--crash is a list of". */
+static int no_choice(const struct opt *o, const char *name, const char *is, const char *arg,
+		     struct err *err)
 {
-	auto_strbuf all = STRBUF_INIT;
+	auto_strbuf all = STRBUF_INIT, choices = STRBUF_INIT, hint = STRBUF_INIT;
 
+	opt_print_choices(o, &choices);
 	opt_print_words(o, &all);
-	similar_hint(arg, strbuf_str(&all), out);
+	similar_hint(arg, strbuf_str(&all), &hint);
+	return err_set(err, -EINVAL, "%s %s %s, not '%.40s'%s", name, is, strbuf_str(&choices), arg,
+		       strbuf_str(&hint));
 }
 
 static int check_choice(const struct opt *o, const char *name, const char *arg, uint64_t *out,
 			struct err *err)
 {
-	auto_strbuf choices = STRBUF_INIT, hint = STRBUF_INIT;
-
-	if (!find_choice(o, arg, out))
-		return 0;
-	opt_print_choices(o, &choices);
-	hint_at_choice(o, arg, &hint);
-	return err_set(err, -EINVAL, "%s is %s, not '%.40s'%s", name, strbuf_str(&choices), arg,
-		       strbuf_str(&hint));
+	return find_choice(o, arg, out) ? no_choice(o, name, "is", arg, err) : 0;
 }
 
 /* A bit for each word of "a,c"; "none" is the empty set. */
@@ -180,17 +178,11 @@ static int parse_set(const struct opt *o, const char *name, const char *arg, uin
 	if (streq(arg, "none"))
 		return 0;
 	for (char *word; (word = strsep(&rest, ","));) {
-		auto_strbuf choices = STRBUF_INIT, hint = STRBUF_INIT;
 		uint64_t place;
 
-		if (!find_choice(o, word, &place)) {
-			*out |= UINT64_C(1) << place;
-			continue;
-		}
-		opt_print_choices(o, &choices);
-		hint_at_choice(o, word, &hint);
-		return err_set(err, -EINVAL, "%s is a list of %s, not '%.40s'%s", name,
-			       strbuf_str(&choices), word, strbuf_str(&hint));
+		if (find_choice(o, word, &place))
+			return no_choice(o, name, "is a list of", word, err);
+		*out |= UINT64_C(1) << place;
 	}
 	return 0;
 }

@@ -67,11 +67,6 @@ static struct image_node *as_node(struct image_part *p)
 	return container_of(p, struct image_node, part);
 }
 
-static bool is_zero(const unsigned char *data, size_t len)
-{
-	return len == 0 || (data[0] == 0 && memcmp(data, data + 1, len - 1) == 0);
-}
-
 static struct hash128 mix(uint64_t page_no, struct hash128 page_hash)
 {
 	uint64_t both[3] = { page_no, page_hash.lo, page_hash.hi };
@@ -183,7 +178,7 @@ static void page_edit(struct image_part **slot, const struct edit *ed)
 		memcpy(p->data + ed->off, ed->data, ed->len);
 	else
 		memset(p->data + ed->off, 0, ed->len);
-	if (is_zero(p->data, IMAGE_PAGE)) {
+	if (all_zero(p->data, IMAGE_PAGE)) {
 		part_unref(*slot, 0);
 		*slot = NULL;
 		return;
@@ -470,6 +465,23 @@ int image_diff(const struct image *a, const struct image *b, image_diff_fn fn, v
 	return part_diff(a->root, b->root, a->levels, 0, &d);
 }
 
+static int first_difference(void *ctx, uint64_t page, const unsigned char *a,
+			    const unsigned char *b)
+{
+	uint64_t *at = ctx;
+	unsigned i = 0;
+
+	while (i < IMAGE_PAGE - 1 && a[i] == b[i])
+		i++;
+	*at = page * IMAGE_PAGE + i;
+	return 1;
+}
+
+bool image_differs(const struct image *a, const struct image *b, uint64_t *at)
+{
+	return image_diff(a, b, first_difference, at) != 0;
+}
+
 /* Files. */
 
 enum { CHUNK = 64 * 1024 };
@@ -571,7 +583,7 @@ static int save_flush(struct save *s)
 {
 	size_t len = min((uint64_t)s->fill, s->size - s->off);
 
-	assert(is_zero(s->buf + len, s->fill - len)); /* I4 */
+	assert(all_zero(s->buf + len, s->fill - len)); /* I4 */
 	int rc = s->fill ? io_pwrite_full(s->fd, s->buf, len, (off_t)s->off) : 0;
 
 	s->fill = 0;
@@ -586,7 +598,7 @@ static int save_page(void *ctx, uint64_t page_no, const unsigned char *none,
 	const struct image_page *p = container_of(data, const struct image_page, data[0]);
 
 	(void)none;
-	assert(off < s->size && !is_zero(data, IMAGE_PAGE));			  /* I2, I5 */
+	assert(off < s->size && !all_zero(data, IMAGE_PAGE));			  /* I2, I5 */
 	assert(hash_eq(p->part.sum, mix(page_no, hash_bytes(data, IMAGE_PAGE)))); /* I3 */
 	if (s->fill == CHUNK || (s->fill && s->off + s->fill != off)) {
 		int rc = save_flush(s);

@@ -66,6 +66,8 @@ uint64_t image_pages(const struct image *img);
 typedef int (*image_diff_fn)(void *ctx, uint64_t page_no, const unsigned char *a,
 			     const unsigned char *b);
 int image_diff(const struct image *a, const struct image *b, image_diff_fn fn, void *ctx);
+/* Gives the place of the first byte that differs; false if there is none. */
+bool image_differs(const struct image *a, const struct image *b, uint64_t *at);
 
 /* Makes an image of a file or device; holes are not read. `img` is written only on success. */
 int image_load_file(const char *path, struct image *img, struct err *err) must_check;

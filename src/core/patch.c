@@ -42,3 +42,19 @@ void patch_write(struct patch *p, uint64_t addr, const void *data, size_t len)
 		len -= n;
 	}
 }
+
+void patch_trace(const struct trace *t, struct image *img)
+{
+	struct patch patch;
+
+	patch_init(&patch, img); /* a disk has requests, or stores */
+	vec_each(ev, &t->events) {
+		if (ev->kind == EV_STORE)
+			patch_write(&patch, ev->addr, ev->data, ev->len);
+		else if (ev->kind == EV_WRITE)
+			image_write(img, ev->addr, ev->data, ev->len);
+		else if (ev->kind == EV_DISCARD || ev->kind == EV_ZERO)
+			image_zero(img, ev->addr, ev->len);
+	}
+	patch_finish(&patch);
+}

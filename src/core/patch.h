@@ -7,6 +7,7 @@
 #define CORE_PATCH_H
 
 #include "core/image.h"
+#include "core/trace.h"
 
 struct patch {
 	struct image *img;
@@ -24,5 +25,7 @@ static inline void patch_init(struct patch *p, struct image *img)
 void patch_write(struct patch *p, uint64_t addr, const void *data, size_t len);
 /* Writes the gathered bytes; until then the image may lack them. */
 void patch_finish(struct patch *p);
+/* Applies all that a trace wrote. */
+void patch_trace(const struct trace *t, struct image *img);
 
 #endif

@@ -62,38 +62,10 @@ uint64_t trace_append(struct trace *t, const struct event *ev)
 	return number;
 }
 
-uint64_t trace_write(struct trace *t, uint64_t addr, const void *data, size_t len, uint32_t flags)
-{
-	return trace_append(
-		t,
-		&(struct event){
-			.kind = EV_WRITE, .addr = addr, .len = len, .flags = flags, .data = data });
-}
-
-uint64_t trace_flush(struct trace *t)
-{
-	return trace_append(t, &(struct event){ .kind = EV_FLUSH });
-}
-
 void trace_complete(struct trace *t, uint64_t ref, int result)
 {
 	assert(ref < t->events.n && event_is_request(t->events.v[ref].kind)); /* T3 */
 	trace_append(t, &(struct event){ .kind = EV_COMPLETE, .ref = ref, .result = result });
-}
-
-void trace_text(struct trace *t, const char *text)
-{
-	trace_append(t, &(struct event){ .kind = EV_TEXT,
-					 .len = strlen(text),
-					 .data = (const unsigned char *)text });
-}
-
-void trace_op_begin(struct trace *t, uint64_t op, const char *text)
-{
-	trace_append(t, &(struct event){ .kind = EV_OP_BEGIN,
-					 .ref = op,
-					 .len = strlen(text),
-					 .data = (const unsigned char *)text });
 }
 
 void trace_op_end(struct trace *t, uint64_t op, int result)

@@ -54,11 +54,7 @@ void trace_clear(struct trace *t); /* removes the events and the machine; info s
 uint64_t trace_append(struct trace *t, const struct event *ev);
 
 /* Append the usual events. */
-uint64_t trace_write(struct trace *t, uint64_t addr, const void *data, size_t len, uint32_t flags);
-uint64_t trace_flush(struct trace *t);
 void trace_complete(struct trace *t, uint64_t ref, int result);
-void trace_text(struct trace *t, const char *text);
-void trace_op_begin(struct trace *t, uint64_t op, const char *text);
 void trace_op_end(struct trace *t, uint64_t op, int result);
 void trace_persist(struct trace *t, uint64_t op);
 /* Adds a call stack of at most EVENT_FRAMES_MAX frames, inner frame first. Returns its number. */

@@ -191,18 +191,10 @@ struct xattr_look {
 	size_t same;
 };
 
-static const struct tree_xattr *find_xattr(const struct tree_entry *e, const char *name)
-{
-	for (size_t i = 0; i < e->n_xattrs; i++)
-		if (streq(e->xattrs[i].name, name))
-			return &e->xattrs[i];
-	return NULL;
-}
-
 static int look_at_xattr(void *ctx, const char *name, const void *value, size_t len)
 {
 	struct xattr_look *look = ctx;
-	const struct tree_xattr *x = find_xattr(look->e, name);
+	const struct tree_xattr *x = tree_find_xattr(look->e, name);
 
 	if (!x)
 		vec_push(&look->gone, xstrdup(name));

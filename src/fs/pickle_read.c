@@ -259,12 +259,11 @@ static int read_entry(struct reader *rd, struct pickle_node *out)
 /* True if the last page ends in zeros behind the end of the file. */
 static bool right_tail(const struct pickle_node *map, uint64_t size)
 {
-	static const unsigned char zeros[REFFS_PAGE];
 	size_t in = size % REFFS_PAGE;
 
 	if (map->last != size / REFFS_PAGE || !in || !map->tail->page)
 		return true;
-	return !memcmp(map->tail->page->data + in, zeros, REFFS_PAGE - in);
+	return all_zero(map->tail->page->data + in, REFFS_PAGE - in);
 }
 
 static bool right_file(const struct reader *rd, const struct reffs_inode *i,

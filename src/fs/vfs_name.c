@@ -145,34 +145,18 @@ int vfs_mkdir(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const c
 	return rc ? rc : add(r, at, i, ino);
 }
 
-static enum tree_type type_of(uint32_t mode)
-{
-	switch (mode & S_IFMT) {
-	case 0:
-	case S_IFREG:
-		return TREE_FILE;
-	case S_IFCHR:
-		return TREE_CHAR;
-	case S_IFBLK:
-		return TREE_BLOCK;
-	case S_IFIFO:
-		return TREE_FIFO;
-	case S_IFSOCK:
-		return TREE_SOCKET;
-	}
-	return TREE_UNKNOWN;
-}
-
 int vfs_mknod(struct reffs *r, const struct reffs_cred *c, uint64_t dir, const char *name,
 	      uint32_t mode, uint64_t rdev, uint64_t *ino)
 {
-	enum tree_type type = type_of(mode);
+	enum tree_type type = mode & S_IFMT ? tree_type_of(mode) : TREE_FILE;
 	bool device = type == TREE_CHAR || type == TREE_BLOCK;
 	struct reffs_inode *i;
 	int rc;
 
-	if (type == TREE_UNKNOWN)
-		return S_ISDIR(mode) ? -EPERM : -EINVAL;
+	if (type == TREE_DIR)
+		return -EPERM;
+	if (type == TREE_UNKNOWN || type == TREE_SYMLINK)
+		return -EINVAL;
 	rc = place_for(r, c, dir, name);
 	if (!rc)
 		rc = vfs_may_create(c, inode_get(r, dir));

@@ -73,14 +73,6 @@ static struct reffs_mount *begin(fuse_req_t req, struct caller *c)
 
 /* ---- answers ---- */
 
-static mode_t type_mode(enum tree_type type)
-{
-	static const mode_t modes[TREE_TYPE_END] = { 0,	      S_IFREG, S_IFDIR, S_IFLNK,
-						     S_IFIFO, S_IFCHR, S_IFBLK, S_IFSOCK };
-
-	return modes[type];
-}
-
 static struct timespec timespec_of(struct tree_time t)
 {
 	return (struct timespec){ .tv_sec = t.sec, .tv_nsec = t.nsec };
@@ -90,7 +82,7 @@ static struct stat stat_of(const struct reffs_attr *a)
 {
 	return (struct stat){
 		.st_ino = a->ino,
-		.st_mode = type_mode(a->type) | a->mode,
+		.st_mode = tree_type_mode(a->type) | a->mode,
 		.st_nlink = a->nlink,
 		.st_uid = a->uid,
 		.st_gid = a->gid,
@@ -708,7 +700,7 @@ struct reffs_filling {
 static int fill_entry(void *ctx, const struct vfs_dirent *e)
 {
 	struct reffs_filling *f = ctx;
-	struct stat st = { .st_ino = e->ino, .st_mode = type_mode(e->type) };
+	struct stat st = { .st_ino = e->ino, .st_mode = tree_type_mode(e->type) };
 	size_t n = fuse_add_direntry(f->req, f->buf + f->used, f->size - f->used, e->name, &st,
 				     (off_t)e->cookie);
 
@@ -724,7 +716,7 @@ static int fill_entry_plus(void *ctx, const struct vfs_dirent *e)
 	struct reffs_filling *f = ctx;
 	struct reffs_mount *m = mount_of(f->req);
 	struct fuse_entry_param p = {
-		.attr = { .st_ino = e->ino, .st_mode = type_mode(e->type) },
+		.attr = { .st_ino = e->ino, .st_mode = tree_type_mode(e->type) },
 		.attr_timeout = m->keep_s,
 		.entry_timeout = f->keep_s,
 	};

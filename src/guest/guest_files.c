@@ -87,9 +87,7 @@ int guest_file_name(const char *words, char **out, struct err *err)
 
 	if (!host)
 		return err_set(err, -errno, "cannot find %s: %m", *given ? given : "the file");
-	const char *slash = strrchr(given, '/');
-	auto_free char *guest = colon ? xstrdup(colon + 1)
-				      : xasprintf("/bin/%s", slash ? slash + 1 : given);
+	auto_free char *guest = colon ? xstrdup(colon + 1) : xasprintf("/bin/%s", basename(given));
 	int rc = check_place(guest, err);
 	if (!rc)
 		*out = xasprintf("%s:%s", host, guest);

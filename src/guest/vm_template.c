@@ -53,11 +53,6 @@ void vm_template_unlock(struct vm_template *t)
 
 /* ---- copies ---- */
 
-static bool is_zero(const unsigned char *p, size_t len)
-{
-	return !p[0] && !memcmp(p, p + 1, len - 1);
-}
-
 /* Copies all that is not zero, so that the copy has the same holes, and more. */
 static int copy_to(int from, int to, uint64_t size)
 {
@@ -69,7 +64,7 @@ static int copy_to(int from, int to, uint64_t size)
 		ssize_t n = io_pread_full(from, chunk, CHUNK, at);
 
 		rc = n < 0 ? (int)n : 0;
-		if (n > 0 && !is_zero(chunk, (size_t)n))
+		if (n > 0 && !all_zero(chunk, (size_t)n))
 			rc = io_pwrite_full(to, chunk, (size_t)n, at);
 	}
 	free(chunk);

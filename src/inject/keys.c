@@ -286,11 +286,10 @@ static int set_pages(struct draft *d, const char *value, struct err *err)
 	};
 	struct err ignored = ERR_INIT;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (streq(names[i], value)) {
-			d->f->pages = (enum fault_pages)i;
-			return 0;
-		}
+	const char *const *name = array_find(i, names, streq(names[i], value));
+	if (name) {
+		d->f->pages = (enum fault_pages)(name - names);
+		return 0;
 	}
 	d->f->pages = FAULT_PAGES_LISTED;
 	if (*value && !set_numbers("pages", value, &d->f->page_list, &ignored))
@@ -309,11 +308,10 @@ static int set_survive(struct draft *d, const char *value, struct err *err)
 		[FAULT_SURVIVE_RANDOM] = "random",
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (streq(names[i], value)) {
-			d->f->survive = (enum fault_survive)i;
-			return 0;
-		}
+	const char *const *name = array_find(i, names, streq(names[i], value));
+	if (name) {
+		d->f->survive = (enum fault_survive)(name - names);
+		return 0;
 	}
 	return err_set(err, -EINVAL,
 		       "survive is '%s', but must be none, data, metadata, listed or random",

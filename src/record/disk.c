@@ -223,7 +223,6 @@ static void read_back(struct disk *d, uint64_t addr, uint64_t len)
 
 void disk_find_changes(struct disk *d)
 {
-	static const unsigned char zeros[IMAGE_PAGE];
 	unsigned char page[IMAGE_PAGE];
 	uint64_t stop = 0;
 
@@ -236,7 +235,7 @@ void disk_find_changes(struct disk *d)
 				data = stop = d->size;
 		}
 		image_read(&d->image, at, page, n);
-		if (memcmp(page, at < data ? zeros : d->map + at, n) != 0)
+		if (at < data ? !all_zero(page, n) : memcmp(page, d->map + at, n) != 0)
 			disk_changed(d, at, n);
 	}
 }
@@ -291,12 +290,10 @@ const struct image *disk_image(struct disk *d)
 static size_t next_written(const struct image *img, uint64_t *from, uint64_t to,
 			   unsigned char page[IMAGE_PAGE])
 {
-	static const unsigned char zeros[IMAGE_PAGE];
-
 	for (size_t n; *from < to; *from += n) {
 		n = min(to - *from, IMAGE_PAGE - *from % IMAGE_PAGE);
 		image_read(img, *from, page, n);
-		if (memcmp(page, zeros, n) != 0)
+		if (!all_zero(page, n))
 			return n;
 	}
 	return 0;
@@ -488,18 +485,8 @@ static int compare(struct disk *d, uint64_t addr, uint64_t len, struct err *err)
 static int replay(struct disk *d, struct trace *t, struct err *err)
 {
 	int r = fault_point("disk.replay");
-	struct patch patch;
 
-	patch_init(&patch, &d->image);
-	vec_each(ev, &t->events) {
-		if (ev->kind == EV_STORE)
-			patch_write(&patch, ev->addr, ev->data, ev->len);
-		else if (ev->kind == EV_WRITE)
-			image_write(&d->image, ev->addr, ev->data, ev->len);
-		else if (ev->kind == EV_DISCARD || ev->kind == EV_ZERO)
-			image_zero(&d->image, ev->addr, ev->len);
-	}
-	patch_finish(&patch);
+	patch_trace(t, &d->image);
 	if (r)
 		return err_set(err, r, "cannot compare the record of %s with it: %m", d->loop.path);
 	/* The trace does not tell where a missed store was, so all is compared. */
@@ -557,18 +544,6 @@ int disk_stop(struct disk *d, struct err *err)
 
 /* ---- checking and clearing ---- */
 
-static int first_difference(void *ctx, uint64_t page, const unsigned char *have,
-			    const unsigned char *want)
-{
-	uint64_t *at = ctx;
-	unsigned i = 0;
-
-	while (i < IMAGE_PAGE - 1 && have[i] == want[i])
-		i++;
-	*at = page * IMAGE_PAGE + i;
-	return 1;
-}
-
 int disk_verify(struct disk *d, const struct image *expect, struct err *err)
 {
 	auto_image now = IMAGE_INIT;
@@ -580,7 +555,7 @@ int disk_verify(struct disk *d, const struct image *expect, struct err *err)
 	if (expect->size != now.size)
 		return err_set(err, -EIO, "%s has %llu bytes, expected %llu", d->loop.path,
 			       llu(now.size), llu(expect->size));
-	if (image_diff(&now, expect, first_difference, &at)) {
+	if (image_differs(&now, expect, &at)) {
 		unsigned char have, want;
 
 		image_read(&now, at, &have, 1);

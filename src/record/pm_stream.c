@@ -411,21 +411,10 @@ int pm_stream_read(const void *data, size_t len, struct trace *out, struct pm_co
 
 /* ---- checking the trace ---- */
 
-static int differ(void *ctx, uint64_t page, const unsigned char *a, const unsigned char *b)
-{
-	uint64_t *at = ctx, i = 0;
-
-	while (i < IMAGE_PAGE && a[i] == b[i])
-		i++;
-	*at = page * IMAGE_PAGE + i;
-	return 1;
-}
-
 int pm_replay_check(const struct trace *t, const struct image *base, const struct image *after,
 		    struct err *err)
 {
 	auto_image img = IMAGE_INIT;
-	struct patch patch;
 	uint64_t at;
 
 	if (base->size != after->size || base->size < t->info.size)
@@ -434,13 +423,8 @@ int pm_replay_check(const struct trace *t, const struct image *base, const struc
 			       " when it was traced: its size must not change",
 			       after->size, t->info.size);
 	image_snapshot(base, &img);
-	patch_init(&patch, &img);
-	vec_each(ev, &t->events) {
-		if (ev->kind == EV_STORE)
-			patch_write(&patch, ev->addr, ev->data, ev->len);
-	}
-	patch_finish(&patch);
-	if (!image_diff(&img, after, differ, &at))
+	patch_trace(t, &img);
+	if (!image_differs(&img, after, &at))
 		return 0;
 	return err_set(
 		err, -EUCLEAN,

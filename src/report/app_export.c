@@ -121,17 +121,7 @@ static void add_head(const struct app_view *v, const struct app_case *c, struct 
 			    "# and what came after a first power cut had begun to bring up "
 			    "again:\n#   %s\n",
 			    app_plan_restarts(v->plan));
-	strbuf_adds(out, "# usage: reproduce.sh DIR          builds it in DIR, which must be "
-			 "empty\n#        reproduce.sh DIR check    and then runs the check: "
-			 "status 0 if it does not show\n"
-			 "# Owners are those of the recording where that is allowed.\n"
-			 "set -u\n[ $# -gt 0 ] || { echo \"usage: $0 DIR [check]\" >&2; exit 2; }\n"
-			 "mkdir -p -- \"$1\" && cd -- \"$1\" || exit 2\n"
-			 "[ -z \"$(ls -A)\" ] || { echo \"$1 is not empty\" >&2; exit 2; }\n"
-			 "chown() { command chown \"$@\" 2>/dev/null || :; }\n"
-			 "# page FILE N: page N of it, from standard input\n"
-			 "page() { base64 -d | dd of=\"$1\" bs=4096 seek=\"$2\" conv=notrunc "
-			 "status=none; }\n");
+	strbuf_adds(out, app_export_head);
 }
 
 static void add_lines(struct strbuf *out, const struct words *lines, uint64_t n, const char *file)
@@ -143,21 +133,13 @@ static void add_lines(struct strbuf *out, const struct words *lines, uint64_t n,
 /* Compares the lines of a query as judge.c does. */
 static void add_compare(const struct app_view *v, struct strbuf *out)
 {
-	strbuf_adds(out, "# Each line that was acknowledged must be there.\n"
-			 "while IFS= read -r line; do\n"
-			 "\tgrep -qxF -- \"$line\" \"$out\" && continue\n"
-			 "\techo \"the query does not show '$line', which was acknowledged\"\n"
-			 "\tstatus=1\ndone <\"$OUTAGE_ACKED\"\n");
+	strbuf_adds(out, app_export_acked);
 	if (!v->shown)
 		return;
 	strbuf_adds(out, "# And none that the run never showed.\nknown=$(mktemp)\n");
 	add_lines(out, v->shown, UINT64_MAX, "known");
 	add_lines(out, v->acks, UINT64_MAX, "known");
-	strbuf_adds(out,
-		    "while IFS= read -r line || [ -n \"$line\" ]; do\n"
-		    "\t{ [ -z \"$line\" ] || grep -qxF -- \"$line\" \"$known\"; } && continue\n"
-		    "\techo \"the query shows '$line', which the run never did\"\n"
-		    "\tstatus=1\ndone <\"$out\"\nrm -f \"$known\"\n");
+	strbuf_adds(out, app_export_shown);
 }
 
 static void add_tail(const struct app_view *v, const struct app_case *c, struct strbuf *out)

@@ -16,17 +16,11 @@ static void add_head(const struct pm_run *r, const struct pm_case *c, struct str
 		    "if it does not show\n"
 		    "# The file was %s, and commands were run in %s\n",
 		    r->plan.check ? "check" : "dump", r->plan.file, r->plan.dir);
-	strbuf_adds(out, "set -u\n[ $# -gt 0 ] || { echo \"usage: $0 FILE [check]\" >&2; exit 2; "
-			 "}\n[ ! -e \"$1\" ] || { echo \"$1 is there already\" >&2; exit 2; }\n"
-			 "# page N: page N of the file, from standard input\n"
-			 "page() { base64 -d | dd of=\"$file\" bs=4096 seek=\"$1\" conv=notrunc "
-			 "status=none; }\n"
-			 "file=$1\n");
+	strbuf_adds(out, pm_export_head);
 }
 
 static int add_content(const struct image *img, struct strbuf *out, struct err *err)
 {
-	static const unsigned char zeros[IMAGE_PAGE];
 	unsigned char page[IMAGE_PAGE];
 	uint64_t bytes = 0;
 
@@ -35,7 +29,7 @@ static int add_content(const struct image *img, struct strbuf *out, struct err *
 		size_t n = (size_t)min(img->size - at, (uint64_t)IMAGE_PAGE);
 
 		image_read(img, at, page, n);
-		if (memcmp(page, zeros, n) == 0)
+		if (all_zero(page, n))
 			continue;
 		bytes += n;
 		if (bytes > CONTENT_MAX)

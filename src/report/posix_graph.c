@@ -388,9 +388,7 @@ static void box_text(const struct graph *g, const struct row *r, bool with_path,
 	if (run->n > 1)
 		strbuf_addf(sb, " x%zu", run->n);
 	if (with_path) {
-		const char *slash = strrchr(c->path, '/');
-
-		strbuf_addf(sb, " %s", slash ? slash + 1 : c->path);
+		strbuf_addf(sb, " %s", basename(c->path));
 	} else if (run->bytes) {
 		strbuf_addch(sb, ' ');
 		box_bytes(sb, run->bytes);

@@ -261,11 +261,8 @@ static void put_bytes(struct strbuf *out, const unsigned char *data, size_t len)
 /* Adds a condition for the expected value of an attribute. */
 static void put_attribute(const struct tree_difference *d, const char *path, struct strbuf *out)
 {
-	const struct tree_xattr *x = NULL;
+	const struct tree_xattr *x = tree_find_xattr(d->expected, d->xattr);
 
-	for (size_t i = 0; i < d->expected->n_xattrs; i++)
-		if (streq(d->expected->xattrs[i].name, d->xattr))
-			x = &d->expected->xattrs[i];
 	strbuf_adds(out, "has_value(");
 	put_string(out, path);
 	strbuf_adds(out, ", ");
@@ -273,14 +270,6 @@ static void put_attribute(const struct tree_difference *d, const char *path, str
 	strbuf_adds(out, ", ");
 	put_bytes(out, x ? x->value : NULL, x ? x->len : 0);
 	strbuf_addf(out, ", %ld)", x ? (long)x->len : -1L);
-}
-
-static unsigned type_bits(enum tree_type type)
-{
-	static const unsigned bits[TREE_TYPE_END] = { 0,       S_IFREG, S_IFDIR, S_IFLNK,
-						      S_IFIFO, S_IFCHR, S_IFBLK, S_IFSOCK };
-
-	return bits[type];
 }
 
 /* Adds a condition that holds for the expected tree; false if there is none. */
@@ -300,7 +289,7 @@ static bool put_difference(const struct live *l, const struct tree_difference *d
 		strbuf_addf(out, "there(%s) == %d", p, d->kind == TREE_DIFF_MISSING);
 		return true;
 	case TREE_DIFF_TYPE:
-		strbuf_addf(out, "(look(%s)->st_mode & S_IFMT) == 0%o", p, type_bits(e->type));
+		strbuf_addf(out, "(look(%s)->st_mode & S_IFMT) == 0%o", p, tree_type_mode(e->type));
 		return true;
 	case TREE_DIFF_MODE:
 		strbuf_addf(out, "(look(%s)->st_mode & 07777) == 0%o", p, e->mode);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * texts.h - parts of exported files that are always the same; each *.text has them in their own
- * language. Each ends with a blank line if another part may follow.
+ * language.
  */
 #ifndef REPORT_TEXTS_H
 #define REPORT_TEXTS_H
@@ -22,6 +22,7 @@ extern const char script_new_disk[], script_await_server[];
 /* tree_is_as_found, which some commands of script_condition() use. */
 extern const char script_whole_tree[];
 extern const char workload_head[], workload_live[];
+extern const char app_export_head[], app_export_acked[], app_export_shown[], pm_export_head[];
 extern const char xfstest_head[], xfstest_functions[];
 
 /* ---- program.text ---- */

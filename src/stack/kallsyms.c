@@ -178,17 +178,3 @@ bool kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **name, c
 	*offset = addr - s->addr;
 	return true;
 }
-
-void kallsyms_words(const struct kallsyms *k, uint64_t addr, struct strbuf *out)
-{
-	const char *name, *module;
-	uint64_t offset;
-
-	if (!kallsyms_find(k, addr, &name, &module, &offset)) {
-		strbuf_addf(out, "0x%" PRIx64, addr);
-		return;
-	}
-	strbuf_addf(out, "%s+0x%" PRIx64, name, offset);
-	if (*module)
-		strbuf_addf(out, " [%s]", module);
-}

@@ -47,7 +47,5 @@ int kallsyms_load(const char *path, struct kallsyms *out, struct err *err) must_
 /* Finds the function around an address; false if there is none. `module` is "" for the kernel. */
 bool kallsyms_find(const struct kallsyms *k, uint64_t addr, const char **name, const char **module,
 		   uint64_t *offset);
-/* "ext4_init_fs+0x12 [ext4]", or the address in hexadecimal. */
-void kallsyms_words(const struct kallsyms *k, uint64_t addr, struct strbuf *out);
 
 #endif

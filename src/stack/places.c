@@ -57,27 +57,6 @@ void code_places_free(struct code_places *p)
 	free(p);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-static void add_frame(const struct stack_frame *f, const char *module, uint64_t offset,
-		      struct strbuf *out)
-{
-	if (f->file && f->line) {
-		strbuf_addf(out, "%s:%" PRIu32, base_name(f->file), f->line);
-		if (f->function)
-			strbuf_addf(out, " in %s", f->function);
-	} else if (f->function) {
-		strbuf_addf(out, "%s (%s+0x%" PRIx64 ")", f->function, base_name(module), offset);
-	} else {
-		strbuf_addf(out, "%s+0x%" PRIx64, base_name(module), offset);
-	}
-}
-
 bool code_places_words(struct code_places *p, uint64_t addr, struct strbuf *out)
 {
 	auto_vec struct stack_frames frames = { 0 };
@@ -95,7 +74,7 @@ bool code_places_words(struct code_places *p, uint64_t addr, struct strbuf *out)
 	for (size_t j = 0; j < frames.n; j++) {
 		if (j < INLINED_MAX) {
 			strbuf_adds(out, j ? ", " : "");
-			add_frame(&frames.v[j], m->path, at, out);
+			stack_words(&frames.v[j], m->path, at, out);
 		}
 		free(frames.v[j].function);
 		free(frames.v[j].file);

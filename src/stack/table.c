@@ -204,19 +204,12 @@ const struct stack_list *stack_table_find(const struct stack_table *t, uint64_t 
 	return c ? &t->stacks.v[c->stack] : NULL;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* True if the file is a system library, whose frames do not tell the program's place. */
 static bool is_system(const char *path)
 {
 	static const char *const names[] = { "libc.so", "libc-", "ld-linux", "libpthread",
 					     "libstdc++.so" };
-	const char *name = base_name(path);
+	const char *name = basename(path);
 
 	return any_of(i, ARRAY_SIZE(names), !strncmp(name, names[i], strlen(names[i])));
 }
@@ -238,17 +231,21 @@ const struct stack_frame *stack_place(const struct stack_table *t, const struct 
 	return first;
 }
 
-void stack_frame_words(const struct stack_table *t, const struct stack_frame *f, struct strbuf *out)
+void stack_words(const struct stack_frame *f, const char *module, uint64_t offset,
+		 struct strbuf *out)
 {
-	const char *module = base_name(t->modules.v[f->module].path);
-
 	if (f->file && f->line) {
-		strbuf_addf(out, "%s:%" PRIu32, base_name(f->file), f->line);
+		strbuf_addf(out, "%s:%" PRIu32, basename(f->file), f->line);
 		if (f->function)
 			strbuf_addf(out, " in %s", f->function);
 	} else if (f->function) {
-		strbuf_addf(out, "%s (%s+0x%" PRIx64 ")", f->function, module, f->offset);
+		strbuf_addf(out, "%s (%s+0x%" PRIx64 ")", f->function, basename(module), offset);
 	} else {
-		strbuf_addf(out, "%s+0x%" PRIx64, module, f->offset);
+		strbuf_addf(out, "%s+0x%" PRIx64, basename(module), offset);
 	}
+}
+
+void stack_frame_words(const struct stack_table *t, const struct stack_frame *f, struct strbuf *out)
+{
+	stack_words(f, t->modules.v[f->module].path, f->offset, out);
 }

@@ -69,5 +69,8 @@ const struct stack_frame *stack_place(const struct stack_table *t, const struct 
 /* "wal.c:212 in append_record"; without lines, "append_record (libwal.so+0x1234)". */
 void stack_frame_words(const struct stack_table *t, const struct stack_frame *f,
 		       struct strbuf *out);
+/* Describes a frame that is in no table. */
+void stack_words(const struct stack_frame *f, const char *module, uint64_t offset,
+		 struct strbuf *out);
 
 #endif

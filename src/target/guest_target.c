@@ -256,14 +256,13 @@ static int make_named(struct target *t, struct image *out, struct err *err)
 /* Copies the pages of `from` that are not zero to `to`, `at` bytes further on. */
 static void copy_shifted(const struct image *from, uint64_t at, struct image *to)
 {
-	static const unsigned char zeros[IMAGE_PAGE];
 	unsigned char page[IMAGE_PAGE];
 
 	for (uint64_t off = 0; off < from->size; off += IMAGE_PAGE) {
 		size_t n = (size_t)min(from->size - off, (uint64_t)IMAGE_PAGE);
 
 		image_read(from, off, page, n);
-		if (memcmp(page, zeros, n) != 0)
+		if (!all_zero(page, n))
 			image_write(to, at + off, page, n);
 	}
 }

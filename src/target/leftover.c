@@ -52,8 +52,7 @@ static void program_of(pid_t pid, char *name, size_t size)
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	ssize_t n = readlink(path, link, sizeof(link) - 1);
 	link[max(n, (ssize_t)0)] = '\0';
-	const char *slash = strrchr(link, '/');
-	snprintf(name, size, "%.*s", (int)(size - 1), slash ? slash + 1 : link);
+	snprintf(name, size, "%.*s", (int)(size - 1), basename(link));
 	char *gone = strstr(name, " (deleted)");
 	if (gone)
 		*gone = '\0';

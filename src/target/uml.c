@@ -123,14 +123,13 @@ static void count_pinned(const char *name, unsigned count[CPU_SETSIZE])
  */
 static int choose_cpu(const char *kernel, unsigned worker)
 {
-	const char *slash = strrchr(kernel, '/');
 	unsigned count[CPU_SETSIZE] = { 0 };
 	cpu_set_t set;
 	int n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 0 : CPU_COUNT(&set), best = -1;
 
 	if (n < 2)
 		return -1;
-	count_pinned(slash ? slash + 1 : kernel, count);
+	count_pinned(basename(kernel), count);
 	n = (int)(worker % (unsigned)n);
 	for (int round = 0, seen = 0; round < 2; round++)
 		for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)

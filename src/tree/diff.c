@@ -201,14 +201,9 @@ static size_t first_difference(const unsigned char *a, const unsigned char *b, s
 	return at;
 }
 
-static bool all_zeros(const unsigned char *s, size_t len)
-{
-	return !len || (!s[0] && memcmp(s, s + 1, len - 1) == 0);
-}
-
 static void add_content(struct strbuf *sb, const unsigned char *data, size_t len)
 {
-	if (all_zeros(data, len))
+	if (all_zero(data, len))
 		strbuf_adds(sb, "zeros");
 	else
 		quote_brief(sb, data, len, BRIEF);

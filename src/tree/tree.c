@@ -9,6 +9,8 @@
  */
 #include "tree/tree_impl.h"
 
+#include <sys/stat.h>
+
 void tree_clear(struct tree *t)
 {
 	vec_clear(&t->entries);
@@ -288,6 +290,29 @@ const struct tree_entry *tree_find(const struct tree *t, const char *path)
 	assert(t->finished);
 	size_t i = first_where(k, t->entries.n, tree_path_cmp(t->entries.v[k].path, path) >= 0);
 	return i < t->entries.n && streq(t->entries.v[i].path, path) ? &t->entries.v[i] : NULL;
+}
+
+const struct tree_xattr *tree_find_xattr(const struct tree_entry *e, const char *name)
+{
+	for (size_t i = 0; i < e->n_xattrs; i++)
+		if (streq(e->xattrs[i].name, name))
+			return &e->xattrs[i];
+	return NULL;
+}
+
+static const unsigned type_modes[TREE_TYPE_END] = { 0,	     S_IFREG, S_IFDIR, S_IFLNK,
+						    S_IFIFO, S_IFCHR, S_IFBLK, S_IFSOCK };
+
+unsigned tree_type_mode(enum tree_type type)
+{
+	return type_modes[type];
+}
+
+enum tree_type tree_type_of(unsigned mode)
+{
+	const unsigned *found = array_find(i, type_modes, type_modes[i] == (mode & S_IFMT));
+
+	return found ? (enum tree_type)(found - type_modes) : TREE_UNKNOWN;
 }
 
 static void put(struct strbuf *sb, uint64_t v)

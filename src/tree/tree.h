@@ -152,6 +152,11 @@ void tree_finish(struct tree *t);
 
 /* The entry of a path in a finished tree, or NULL. */
 const struct tree_entry *tree_find(const struct tree *t, const char *path);
+/* The attribute of that name, or NULL. */
+const struct tree_xattr *tree_find_xattr(const struct tree_entry *e, const char *name);
+/* The type in the mode of stat(2), and the bits of a type there. */
+enum tree_type tree_type_of(unsigned mode);
+unsigned tree_type_mode(enum tree_type type);
 /* Compares paths; '/' sorts before any other byte, so a directory precedes its entries. */
 int tree_path_cmp(const char *a, const char *b);
 

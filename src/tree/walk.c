@@ -76,27 +76,6 @@ static int stat_at(int dirfd, const char *name, struct statx *stx)
 	return statx(dirfd, name, flags, STATX_BASIC_STATS | STATX_MNT_ID, stx) < 0 ? -errno : 0;
 }
 
-static enum tree_type type_of(mode_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFREG:
-		return TREE_FILE;
-	case S_IFDIR:
-		return TREE_DIR;
-	case S_IFLNK:
-		return TREE_SYMLINK;
-	case S_IFIFO:
-		return TREE_FIFO;
-	case S_IFCHR:
-		return TREE_CHAR;
-	case S_IFBLK:
-		return TREE_BLOCK;
-	case S_IFSOCK:
-		return TREE_SOCKET;
-	}
-	return TREE_UNKNOWN;
-}
-
 /* A damaged inode may have more nanoseconds than a second has. */
 static struct tree_time time_of(const struct statx_timestamp *ts)
 {
@@ -457,8 +436,7 @@ static int visit_dir(struct walk *w, const struct level *in, const char *name, s
 /* Adds the entry of one path, and everything below it. */
 static int visit(struct walk *w, const struct level *in, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	const char *name = basename(path);
 	struct tree_entry e = { .path = path };
 	struct statx stx;
 	int rc = stat_at(in->fd, name, &stx);
@@ -466,10 +444,10 @@ static int visit(struct walk *w, const struct level *in, const char *path)
 	if (rc < 0) {
 		rc = failed(w, &e, TREE_STEP_STAT, -rc);
 	} else if (other_mount(w, &stx)) {
-		e.type = type_of(stx.stx_mode);
+		e.type = tree_type_of(stx.stx_mode);
 		rc = failed(w, &e, TREE_STEP_MOUNT, EXDEV);
 	} else {
-		e.type = type_of(stx.stx_mode);
+		e.type = tree_type_of(stx.stx_mode);
 		take_stat(&e, &stx);
 		if (e.type == TREE_DIR)
 			return visit_dir(w, in, name, &e);

@@ -53,9 +53,7 @@ static void put_name(struct maker *m, char letter, uint64_t a, uint64_t b, const
 
 static void put_block(struct maker *m, uint64_t at, const void *data, size_t len)
 {
-	static const unsigned char zeros[BLOCK];
-
-	if (memcmp(data, zeros, len) != 0)
+	if (!all_zero(data, len))
 		put(m, 'B', at, 0, data, len);
 }
 

@@ -17,6 +17,7 @@
 #include "base/number.h"
 #include "core/posix.h"
 #include "core/trace_file.h"
+#include "../unit/trace-build.h"
 
 static _Noreturn void bad(const char *line)
 {

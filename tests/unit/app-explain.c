@@ -13,6 +13,7 @@
 
 #include "app/explain.h"
 #include "app/judge.h"
+#include "trace-build.h"
 
 enum { F_INO = 101, T_INO = 102 };
 

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "core/crash.h"
 #include "core/ranges.h"
+#include "trace-build.h"
 
 /*
  * A trace in words, one event each: w0a writes 'a' at 0 (w0abc: three bytes), then maybe +F (FUA)

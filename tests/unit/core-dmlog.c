@@ -11,6 +11,7 @@
 #include "core/dmlog.h"
 #include "core/model.h"
 #include "tap.h"
+#include "trace-build.h"
 
 static char dir[] = "/tmp/core-dmlog.XXXXXX";
 static char path[64];

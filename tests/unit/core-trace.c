@@ -12,6 +12,7 @@
 #include "core/bytes.h"
 #include "core/trace_file.h"
 #include "tap.h"
+#include "trace-build.h"
 
 static char dir[] = "/tmp/core-trace.XXXXXX";
 static char path[64];

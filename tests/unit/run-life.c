@@ -20,6 +20,7 @@
 #include "run/replay.h"
 #include "run/store.h"
 #include "case/suppress.h"
+#include "trace-build.h"
 
 static char dir[] = "/tmp/outage-life-XXXXXX";
 

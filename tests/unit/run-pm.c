@@ -9,6 +9,7 @@
 #include "search/pm_model.h"
 #include "run/run_impl.h"
 #include "run/store.h"
+#include "trace-build.h"
 
 static void store(struct trace *t, uint64_t addr, uint64_t len, uint32_t cpu, uint32_t flags)
 {

@@ -16,6 +16,7 @@
 #include "run/progress.h"
 #include "run/replay.h"
 #include "run/store.h"
+#include "trace-build.h"
 
 enum { SIZE = 64 << 10 };
 

@@ -15,9 +15,15 @@ static int parse(const char *text, struct kallsyms *k, struct err *err)
 
 static void says(const struct kallsyms *k, uint64_t addr, const char *want)
 {
+	const char *name, *module;
 	auto_strbuf sb = STRBUF_INIT;
+	uint64_t offset;
 
-	kallsyms_words(k, addr, &sb);
+	if (kallsyms_find(k, addr, &name, &module, &offset))
+		strbuf_addf(&sb, *module ? "%s+0x%" PRIx64 " [%s]" : "%s+0x%" PRIx64, name, offset,
+			    module);
+	else
+		strbuf_addf(&sb, "0x%" PRIx64, addr);
 	is_s(strbuf_str(&sb), want, "%#" PRIx64 " is %s", addr, want);
 }
 
