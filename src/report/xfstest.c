@@ -175,7 +175,7 @@ static void put_shown(const struct view *v, struct strbuf *test, struct strbuf *
 	}
 }
 
-static const char functions[] =
+static const char facts_function[] =
 	"# What can be seen of some paths, in one line: type, mode, owner, size, links, target,\n"
 	"# attributes, data. The number of allocated blocks only if this test is about it.\n"
 	"facts()\n{\n"
@@ -201,31 +201,33 @@ static const char functions[] =
 	"\t\t\t\tsed '/^#/d; /^$/d' | sort | tr '\\n' ' ')\"\n"
 	"\t\techo -n '; '\n"
 	"\tdone\n"
-	"\techo\n}\n\n"
-	"# remember NUMBER PATH...: so it may be after the crash\n"
-	"remember()\n{\n"
-	"\tlocal number=$1\n\n"
-	"\tshift\n"
-	"\tfacts \"$@\" >>$tmp.$number\n}\n\n"
-	"# compare NUMBER PATH...\n"
-	"compare()\n{\n"
-	"\tlocal number=$1\n\n"
-	"\tshift\n"
-	"\tif grep -qxF -e \"$(facts \"$@\")\" $tmp.$number; then\n"
-	"\t\techo \"$1 is as it was\"\n"
-	"\telse\n"
-	"\t\tshows=1\n"
-	"\t\techo \"$1 is not as it was:\"\n"
-	"\t\tfacts \"$@\"\n"
-	"\t\techo 'It could be:'\n"
-	"\t\tsort -u $tmp.$number\n"
-	"\tfi\n}\n\n";
+	"\techo\n}\n\n";
+
+static const char functions[] = "# remember NUMBER PATH...: so it may be after the crash\n"
+				"remember()\n{\n"
+				"\tlocal number=$1\n\n"
+				"\tshift\n"
+				"\tfacts \"$@\" >>$tmp.$number\n}\n\n"
+				"# compare NUMBER PATH...\n"
+				"compare()\n{\n"
+				"\tlocal number=$1\n\n"
+				"\tshift\n"
+				"\tif grep -qxF -e \"$(facts \"$@\")\" $tmp.$number; then\n"
+				"\t\techo \"$1 is as it was\"\n"
+				"\telse\n"
+				"\t\tshows=1\n"
+				"\t\techo \"$1 is not as it was:\"\n"
+				"\t\tfacts \"$@\"\n"
+				"\t\techo 'It could be:'\n"
+				"\t\tsort -u $tmp.$number\n"
+				"\tfi\n}\n\n";
 
 /* Puts the functions that reproduce.sh has, too, and the place where they work. */
 static void put_functions(const struct view *v, struct strbuf *out)
 {
 	strbuf_addf(out, "shows=0\nblocks=%s\n",
 		    script_has(v, FINDING_BLOCKS) ? "', %b blocks'" : "");
+	strbuf_adds(out, facts_function);
 	strbuf_adds(out, functions);
 	if (!is_used(v))
 		return;
@@ -289,6 +291,12 @@ static void put_untold(const struct view *v, struct strbuf *out)
 			    "[ $shows = 1 ] || _notrun 'it cannot be told; see reproduce.sh'\n");
 }
 
+static const char preamble[] = "#\n. ./common/preamble\n_begin_fstest auto quick log\n\n"
+			       "_cleanup()\n{\n\t_cleanup_flakey\n\tcd /\n\trm -r -f $tmp.*\n}\n\n"
+			       ". ./common/filter\n. ./common/attr\n. ./common/reflink\n"
+			       ". ./common/dmflakey\n\n"
+			       "skip()\n{\n\t_notrun \"no command for: $1\"\n}\n\n";
+
 void export_xfstest(const struct view *v, struct strbuf *test, struct strbuf *golden)
 {
 	const char *options = strchr(v->c.target, ',');
@@ -299,11 +307,7 @@ void export_xfstest(const struct view *v, struct strbuf *test, struct strbuf *go
 	strbuf_adds(test, "# After a power failure:\n#\n");
 	shell_finding(v, test);
 	put_warning(v, test);
-	strbuf_adds(test, "#\n. ./common/preamble\n_begin_fstest auto quick log\n\n"
-			  "_cleanup()\n{\n\t_cleanup_flakey\n\tcd /\n\trm -r -f $tmp.*\n}\n\n"
-			  ". ./common/filter\n. ./common/attr\n. ./common/reflink\n"
-			  ". ./common/dmflakey\n\n"
-			  "skip()\n{\n\t_notrun \"no command for: $1\"\n}\n\n");
+	strbuf_adds(test, preamble);
 	put_functions(v, test);
 	put_requirements(&v->c.workload, test);
 	strbuf_adds(test, "\n_scratch_mkfs >>$seqres.full 2>&1\n"
@@ -322,4 +326,131 @@ void export_xfstest(const struct view *v, struct strbuf *test, struct strbuf *go
 	put_steps(v, test, golden);
 	put_untold(v, test);
 	strbuf_adds(test, "\nstatus=0\nexit\n");
+}
+
+/* ---- a workload that found nothing yet ---- */
+
+static const char promised[] =
+	"# promised KIND PATH [OFFSET LENGTH]: what a crash must not change\n"
+	"promised()\n{\n"
+	"\tlocal at=\"$SCRATCH_MNT/$2\"\n\n"
+	"\techo -n \"$1 \"\n"
+	"\tcase $1 in\n"
+	"\tall)\n\t\tfacts \"$2\" ;;\n"
+	"\tdata)\n\t\techo \"$2: $(stat -c '%s bytes' \"$at\") $(md5sum <\"$at\")\" ;;\n"
+	"\tbytes)\n"
+	"\t\techo \"$2: $(dd if=\"$at\" iflag=skip_bytes,count_bytes skip=$3 count=$4 \\\n"
+	"\t\t\tstatus=none | md5sum)\" ;;\n"
+	"\tentry)\n"
+	"\t\techo \"$2: $(stat -c %F \"$at\" 2>/dev/null || echo 'not there')\" ;;\n"
+	"\tesac\n}\n\n";
+
+/* The paths that a workload uses, each once. */
+static void collect_paths(const struct workload *w, struct words *out)
+{
+	for (size_t i = 0; i < w->ops.n; i++)
+		for (size_t k = 0; w->ops.v[i].def->args[k].kind != ARG_END; k++) {
+			enum arg_kind kind = w->ops.v[i].def->args[k].kind;
+			const char *text = w->ops.v[i].args[k].text;
+
+			if ((kind != ARG_PATH && kind != ARG_FILE) ||
+			    w->ops.v[i].args[k].is_handle ||
+			    any_of(n, out->n, streq(out->v[n], text)))
+				continue;
+			vec_push(out, xstrdup(text));
+		}
+}
+
+static bool is_entry(const char *path, const char *dir)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash - path) : 1;
+
+	return !streq(path, ".") && strlen(dir) == n && memcmp(slash ? path : ".", dir, n) == 0;
+}
+
+static void put_kept(const char *kind, const char *path, struct strbuf *out)
+{
+	strbuf_addf(out, "\tpromised %s", kind);
+	shell_addf(out, " %s", path);
+	strbuf_addch(out, '\n');
+}
+
+/* Puts what an operation promised of the paths of its workload. */
+static void put_promised(const struct op *op, const struct words *paths, struct strbuf *out)
+{
+	enum op_promise promise = op->def->promise;
+	const char *path = op->args[0].text;
+	uint64_t from, to;
+
+	if (promise == OP_PROMISES_ALL) {
+		for (size_t i = 0; i < paths->n; i++)
+			put_kept("all", paths->v[i], out);
+	} else if (!op_persists(op) || op->args[0].is_handle) {
+		return;
+	} else if (promise == OP_PROMISES_OBJECT) {
+		put_kept("all", path, out);
+		for (size_t i = 0; i < paths->n; i++)
+			if (is_entry(paths->v[i], path))
+				put_kept("entry", paths->v[i], out);
+	} else if (promise == OP_PROMISES_DATA) {
+		put_kept("data", path, out);
+	} else if (op_range(op, &from, &to)) {
+		strbuf_adds(out, "\tpromised bytes");
+		shell_addf(out, " %s", path);
+		strbuf_addf(out, " %llu %llu\n", llu(from), llu(to - from));
+	} else {
+		put_kept("entry", path, out);
+	}
+}
+
+/* Whether an operation persists, and changes nothing that one before it persisted. */
+static bool is_point(const struct op *op)
+{
+	return op->def->promise && !(op->def->flags & OP_DATA);
+}
+
+/* Puts what the persistence points at the end of a workload promised. */
+static void put_kept_at_end(const struct workload *w, struct strbuf *out)
+{
+	auto_words paths = { 0 };
+
+	collect_paths(w, &paths);
+	for (size_t i = w->ops.n; i-- > 0;) {
+		put_promised(&w->ops.v[i], &paths, out);
+		if (!is_point(&w->ops.v[i]) || !i || !is_point(&w->ops.v[i - 1]))
+			break;
+	}
+}
+
+void export_generated_xfstest(const struct workload *w, const char *number, struct strbuf *test,
+			      struct strbuf *golden)
+{
+	auto_strbuf kept = STRBUF_INIT;
+
+	strbuf_addf(test,
+		    "#! /bin/bash\n# SPDX-License-Identifier: GPL-2.0\n#\n# FS QA Test %s\n#\n",
+		    number);
+	shell_notef(test, "# After a crash, is there what the end of this workload promised? %s\n",
+		    w->name);
+	strbuf_adds(test, preamble);
+	strbuf_adds(test, "blocks=\n");
+	strbuf_adds(test, facts_function);
+	strbuf_adds(test, promised);
+	put_requirements(w, test);
+	strbuf_adds(test, "\n_scratch_mkfs >>$seqres.full 2>&1\n"
+			  "_require_metadata_journaling $SCRATCH_DEV\n"
+			  "_init_flakey\n_mount_flakey\n\n");
+	for (size_t i = 0; i < w->ops.n; i++) {
+		shell_comment(&w->ops.v[i], test);
+		shell_op(w, i, SHELL_XFSTESTS, test);
+	}
+	put_kept_at_end(w, &kept);
+	strbuf_addf(test, "\nkept()\n{\n%s}\n\n", kept.len ? strbuf_str(&kept) : "\t:\n");
+	strbuf_adds(test, "kept >$tmp.before\n"
+			  "_flakey_drop_and_remount || _fail 'it cannot be mounted'\n"
+			  "kept >$tmp.after\n"
+			  "diff $tmp.before $tmp.after && echo 'all is as it was'\n"
+			  "_unmount_flakey\n\nstatus=0\nexit\n");
+	strbuf_addf(golden, "QA output created by %s\nall is as it was\n", number);
 }
