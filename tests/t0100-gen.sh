@@ -137,6 +137,46 @@ check 'import of what is not there' refused 'cannot open nowhere' gen --import n
 check 'import of a directory' refused 'Is a directory' gen --import .
 check 'import of an endless file' refused 'a NUL byte' gen --import /dev/zero
 
+# ---- as tests of xfstests; a few functions stand for the suite
+
+mkdir -p suite/common suite/mnt
+for name in filter attr reflink dmflakey; do : >suite/common/$name; done
+cat >suite/common/preamble <<'END'
+seqres=$PWD/seqres tmp=$PWD/tmp SCRATCH_MNT=$PWD/mnt SCRATCH_DEV=none XFS_IO_PROG=true GETFATTR_PROG=
+rm -rf mnt "$tmp".* && mkdir mnt
+_begin_fstest() { echo "QA output created by ${0##*/}"; }
+_flakey_drop_and_remount() { (cd mnt && eval "${DAMAGE:-:}"); }
+for name in require_scratch require_dm_target scratch_mkfs require_metadata_journaling init_flakey mount_flakey \
+	unmount_flakey require_attrs require_xfs_io_command; do
+	eval "_$name() { :; }"
+done
+END
+in_suite() { # NUMBER [DAMAGE]: the test prints what it should
+	(cd suite && DAMAGE=${2:-} timeout 60 bash "../tests-of-it/$1") >out 2>err
+	same out "tests-of-it/$1.out"
+}
+printf 'operations link\nfiles foo bar\ndirectories A\npersist fsync sync\nlast-persist-on latest parents\n' >few
+check 'as xfstests' status 0 gen --bounds few --as xfstests --output tests-of-it
+check 'nothing is printed' [ ! -s out ]
+check 'a test for each' [ "$(find tests-of-it -name '???' | wc -l)" = "$(gen --bounds few --count)" ]
+check 'and what it prints' [ "$(find tests-of-it -name '???.out' | wc -l)" = "$(gen --bounds few --count)" ]
+check 'it tells its workload' grep -q '^# After a crash.* few\.[0-9a-f]*/0$' tests-of-it/001
+bad=0
+for test in tests-of-it/???; do
+	in_suite "${test#*/}" || bad=$((bad + 1))
+	if in_suite "${test#*/}" 'rm -rf ./*'; then bad=$((bad + 1)); fi
+done
+check 'they pass, and fail where all is lost' [ $bad = 0 ]
+printf 'base few\noperations creat\npersist-twice always\npersist fsync\n' >twice
+check 'two points at the end' status 0 gen --bounds twice --as xfstests -o tests-of-it
+test=$(grep -lx '	promised all A' tests-of-it/* | xargs grep -lx '	promised all A/foo' | head -n 1)
+check 'both are looked at' [ -n "$test" ]
+check 'bytes of a mapping' eval 'printf "operations mmapwrite\nfiles foo\ndirect-ranges append\n" >mapped &&
+	gen --bounds mapped --as xfstests -o tests-of-it && grep -qx "	promised bytes foo 0 8192" tests-of-it/001'
+check 'a directory is needed' refused '--as xfstests and --output go together' gen --bounds few --as xfstests
+check 'and a form' refused '--as xfstests and --output go together' gen --bounds few -o tests-of-it
+check 'a directory that cannot be made' refused 'cannot make no/where' gen --bounds few --as xfstests -o no/where
+
 # ---- what cannot be done
 
 check 'no bounds' refused '--bounds is missing' gen

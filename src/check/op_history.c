@@ -14,9 +14,8 @@ void op_history_init(struct op_history *h)
 static void forget(struct op_history *h)
 {
 	vec_release_each(p, &h->states, reffs_state_unref(*p));
-	vec_release_each(p, &h->paths, vec_release(p));
+	op_names_release(&h->names);
 	vec_clear(&h->results);
-	arena_clear(&h->arena);
 	reffs_free(h->ref);
 	h->ref = NULL;
 }
@@ -25,7 +24,6 @@ void op_history_release(struct op_history *h)
 {
 	forget(h);
 	vec_release(&h->results);
-	arena_release(&h->arena);
 }
 
 void op_history_start(struct op_history *h, const struct workload *w)
@@ -99,7 +97,7 @@ int op_history_adopt(struct op_history *h, const struct tree *seen, struct err *
 {
 	int rc = reffs_adopt(h->ref, seen, err);
 
-	assert(h->states.n > 1 && h->paths.n < h->states.n);
+	assert(h->states.n > 1 && h->names.states < h->states.n);
 	if (rc)
 		return rc;
 	reffs_state_unref(vec_last(&h->states));
@@ -109,67 +107,48 @@ int op_history_adopt(struct op_history *h, const struct tree *seen, struct err *
 
 /* ---- paths ---- */
 
-struct collector {
-	struct op_history *h;
-	const struct reffs_state *state;
-	struct history_paths *to;
-	const char *dir; /* "" for the root */
-};
-
-static int collect_dir(struct collector *c, uint64_t ino);
-
-static int collect_entry(void *ctx, const char *name, uint64_t ino)
+const struct op_names *op_history_names(struct op_history *h)
 {
-	struct collector *c = ctx, inner = *c;
-	struct reffs_attr attr;
-	size_t dir_len = strlen(c->dir), name_len = strlen(name);
-	char *path = arena_alloc(&c->h->arena, dir_len + name_len + 2);
-	size_t at = 0;
+	while (h->names.states < h->states.n) {
+		size_t next = h->names.states;
 
-	if (dir_len) {
-		memcpy(path, c->dir, dir_len);
-		path[dir_len] = '/';
-		at = dir_len + 1;
+		op_names_add(&h->names, next ? h->states.v[next - 1] : NULL, h->states.v[next]);
 	}
-	memcpy(path + at, name, name_len);
-	path[at + name_len] = '\0';
-	vec_push(c->to, (struct history_path){ path, ino });
-	reffs_attr(reffs_inode(c->state, ino), &attr);
-	inner.dir = path;
-	return attr.type == TREE_DIR ? collect_dir(&inner, ino) : 0;
+	return &h->names;
 }
 
-static int collect_dir(struct collector *c, uint64_t ino)
+const char *op_history_next_name(struct op_history *h, size_t state, uint64_t ino, size_t *i)
 {
-	return reffs_entries(reffs_inode(c->state, ino), collect_entry, c);
+	const struct op_names *names = op_history_names(h);
+	const struct op_named *inode = op_names_of(names, ino);
+
+	while (inode && *i < inode->names.n) {
+		const struct op_name *name = &names->name.v[inode->names.v[(*i)++]];
+
+		if (op_name_at(name, state) == ino)
+			return name->path;
+	}
+	return NULL;
 }
 
 DEFINE_ORDER(compare_paths, struct history_path, tree_path_cmp(a->path, b->path))
 
-const struct history_paths *op_history_paths_at(struct op_history *h, size_t state)
+void op_history_paths_at(struct op_history *h, size_t state, struct history_paths *out)
 {
-	assert(state < h->states.n);
-	/*
-	 * Makes the lists of all states, so that a returned list does not move until the next
-	 * operation.
-	 */
-	while (h->paths.n < h->states.n) {
-		struct history_paths paths = { 0 };
-		struct collector c = { h, h->states.v[h->paths.n], &paths, "" };
+	vec_each(name, &op_history_names(h)->name) {
+		uint64_t ino = op_name_at(name, state);
 
-		collect_dir(&c, REFFS_ROOT_INO);
-		vec_sort(&paths, compare_paths);
-		vec_push(&h->paths, paths);
+		if (ino)
+			vec_push(out, (struct history_path){ name->path, ino });
 	}
-	return &h->paths.v[state];
+	vec_sort(out, compare_paths);
 }
 
 uint64_t op_history_ino(struct op_history *h, size_t state, const char *path)
 {
-	const struct history_paths *paths = op_history_paths_at(h, state);
-
+	assert(state < h->states.n);
 	if (streq(path, ".") || streq(path, ""))
 		return REFFS_ROOT_INO;
-	size_t i = first_where(k, paths->n, tree_path_cmp(paths->v[k].path, path) >= 0);
-	return i < paths->n && streq(paths->v[i].path, path) ? paths->v[i].ino : 0;
+	const struct op_name *name = op_names_find(op_history_names(h), path);
+	return name ? op_name_at(name, state) : 0;
 }

@@ -10,6 +10,7 @@
 #define CHECK_OP_HISTORY_H
 
 #include "check/finding.h"
+#include "check/op_names.h"
 #include "fs/reffs.h"
 
 /* A path of a state, and the inode it leads to. */
@@ -25,8 +26,7 @@ struct op_history {
 	struct reffs *ref;
 	struct vec_of(struct reffs_state *) states; /* one more than the operations done */
 	struct vec_of(int64_t) results;		    /* results on the target */
-	struct vec_of(struct history_paths) paths;  /* for each state, by path; made when needed */
-	struct arena arena;
+	struct op_names names; /* of the first states; the rest is added when needed */
 };
 
 void op_history_init(struct op_history *h);
@@ -48,8 +48,12 @@ void op_history_op(struct op_history *h, size_t i, int64_t result, struct findin
  */
 int op_history_adopt(struct op_history *h, const struct tree *seen, struct err *err) must_check;
 
-/* Returns the paths of a state, sorted, without ".". Valid until the next operation. */
-const struct history_paths *op_history_paths_at(struct op_history *h, size_t state);
+/* Returns the names of all states. Valid until the next operation. */
+const struct op_names *op_history_names(struct op_history *h);
+/* Goes through the names of an inode in a state, from the `*i`-th that it ever had; then NULL. */
+const char *op_history_next_name(struct op_history *h, size_t state, uint64_t ino, size_t *i);
+/* Gives the paths of a state, sorted, without "."; their texts are valid until the history ends. */
+void op_history_paths_at(struct op_history *h, size_t state, struct history_paths *out);
 /* Returns the inode at `path` in a state; 0 if there is none. */
 uint64_t op_history_ino(struct op_history *h, size_t state, const char *path);
 

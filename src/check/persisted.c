@@ -53,59 +53,63 @@ void persisted_report(struct comparison *c, enum finding_kind kind, const char *
 	findings_add(c->out, kind, xstrdup(path), strbuf_detach(words), promise_words(c->p, why));
 }
 
+/* Whether a name led to anything, up to the last state. */
+static bool has_been(const struct op_name *name, size_t last)
+{
+	return name->spans.v[0].state <= last;
+}
+
+/* How many names the file of each link number has; the number 0 is that of files with one name. */
+static uint32_t *count_names(const struct tree *seen)
+{
+	uint32_t most = 0;
+
+	vec_each(e, &seen->entries)
+		most = max(most, e->link);
+	uint32_t *names = xcalloc((size_t)most + 1, sizeof(*names));
+	vec_each(e, &seen->entries)
+		names[e->link]++;
+	return names;
+}
+
 static void for_each_path(struct comparison *c)
 {
-	struct op_history *h = c->p->h;
+	const struct op_names *names = op_history_names(c->p->h);
+	auto_free uint32_t *count = count_names(c->seen);
 
-	for (size_t s = 0; s <= c->p->last; s++) {
-		const struct history_paths *paths = op_history_paths_at(h, s);
-
-		for (size_t i = 0; i < paths->n; i++) {
-			bool before = false;
-
-			for (size_t k = 0; k < s && !before; k++)
-				before = op_history_ino(h, k, paths->v[i].path) != 0;
-			if (!before)
-				persisted_path(c, paths->v[i].path);
-		}
-	}
+	vec_each(name, &names->name)
+		if (has_been(name, c->p->last))
+			persisted_path(c, name->path);
 	vec_each(e, &c->seen->entries) {
 		if (*e->path && !persisted_was_ever(c->p, e->path))
 			persisted_path(c, e->path);
 		if (*e->path)
-			persisted_nlink(c, e);
+			persisted_nlink(c, e, e->link ? count[e->link] : 1);
 	}
 }
 
 static void for_each_inode(struct comparison *c)
 {
-	struct op_history *h = c->p->h;
+	const struct op_names *names = op_history_names(c->p->h);
 
-	for (size_t s = 0; s <= c->p->last; s++) {
-		const struct history_paths *paths = op_history_paths_at(h, s);
+	vec_each(inode, &names->inode) {
+		const struct op_name *first = &names->name.v[inode->names.v[0]];
 
-		for (size_t i = 0; i < paths->n; i++) {
-			uint64_t ino = paths->v[i].ino;
-			bool before = false;
-
-			for (size_t k = 0; k < s && !before; k++)
-				before = reffs_inode(h->states.v[k], ino) != NULL;
-			for (size_t k = 0; k < i && !before; k++)
-				before = paths->v[k].ino == ino;
-			if (before)
-				continue;
-			if (c->p->g->atomic_rename) {
-				persisted_lost(c, ino);
-				persisted_both(c, ino);
-			}
-		}
+		if (!c->p->g->atomic_rename)
+			break;
+		if (!any_of(i, op_name_span(first, c->p->last) + 1,
+			    first->spans.v[i].ino == inode->ino))
+			continue;
+		persisted_lost(c, inode->ino);
+		persisted_both(c, inode->ino);
 	}
 }
 
 void check_persisted(const struct promises *p, const struct tree *seen,
 		     const struct check_blocks_list *blocks, struct findings *out)
 {
-	struct comparison c = { p, seen, blocks, out };
+	struct comparison_memo memo = { .may_skip = !workload_command(p->h->w) };
+	struct comparison c = { p, seen, blocks, out, &memo };
 
 	for_each_path(&c);
 	for_each_inode(&c);

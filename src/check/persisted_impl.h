@@ -5,17 +5,31 @@
 
 #include "check/check.h"
 
+/*
+ * Remembers the last comparison: all names of one file are compared with the same inode, and it
+ * takes time to go through all states of that.
+ */
+struct comparison_memo {
+	bool may_skip;			/* no command: problems do not depend on the path (P5) */
+	const struct tree_entry *clean; /* had no problems as `clean_ino` */
+	uint64_t clean_ino;
+	uint64_t lapsed_ino; /* 0: none */
+	bool lapsed;
+};
+
 /* One comparison: the problems of one inode at one path. */
 struct comparison {
 	const struct promises *p;
 	const struct tree *seen;
 	const struct check_blocks_list *blocks;
 	struct findings *out;
+	struct comparison_memo *memo;
 };
 
 static inline const struct reffs_inode *inode_in(const struct promises *p, size_t state,
 						 uint64_t ino)
 {
+	op_names_work++;
 	return reffs_inode(p->h->states.v[state], ino);
 }
 
@@ -52,6 +66,7 @@ struct values persisted_composed_at(const struct promises *p, const char *path);
 void persisted_lost(struct comparison *c, uint64_t ino);
 /* ... and no more of them than it ever had at once. */
 void persisted_both(struct comparison *c, uint64_t ino);
-void persisted_nlink(struct comparison *c, const struct tree_entry *e);
+/* Checks that a file's link count is the number of its names. */
+void persisted_nlink(struct comparison *c, const struct tree_entry *e, uint64_t names);
 
 #endif

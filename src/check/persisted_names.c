@@ -19,22 +19,65 @@ static void places_add(struct name_places *where, const char *path)
 		where->path[where->n++] = path;
 }
 
+/* The states from `from` on, up to and without `to`, in which an inode has this name. */
+struct name_while {
+	size_t from, to;
+	const char *path;
+};
+
+struct name_whiles vec_of(struct name_while);
+
+DEFINE_ORDER(by_begin, struct name_while,
+	     order(a->from, b->from) ?: tree_path_cmp(a->path, b->path))
+
+static void add_whiles(const struct op_name *name, uint64_t ino, size_t from, size_t last,
+		       struct name_whiles *out)
+{
+	for (size_t i = 0; i < name->spans.n; i++) {
+		const struct name_span *span = &name->spans.v[i];
+		size_t begin = max(span->state, from);
+		size_t end = i + 1 < name->spans.n ? span[1].state : SIZE_MAX;
+
+		if (span->ino == ino && begin < end && begin <= last)
+			vec_push(out, (struct name_while){ begin, min(end, last + 1), name->path });
+	}
+}
+
+/* Sets how many names there are at most, and whether there always is one. */
+static void count_at_once(const struct name_whiles *whiles, size_t from, size_t last,
+			  struct name_places *where)
+{
+	auto_free size_t *ends = xcalloc(whiles->n + 1, sizeof(*ends));
+	size_t gone = 0, covered = from;
+
+	for (size_t i = 0; i < whiles->n; i++)
+		ends[i] = whiles->v[i].to;
+	if (whiles->n)
+		qsort(ends, whiles->n, sizeof(*ends), by_u64);
+	where->always = true;
+	for (size_t i = 0; i < whiles->n; i++) {
+		while (ends[gone] <= whiles->v[i].from)
+			gone++;
+		where->always &= whiles->v[i].from <= covered;
+		covered = max(covered, whiles->v[i].to);
+		where->most = max(where->most, i + 1 - gone);
+	}
+	where->always &= covered > last;
+}
+
 static struct name_places places_of(const struct promises *p, uint64_t ino, size_t from)
 {
-	struct name_places where = { .always = true };
+	const struct op_names *names = op_history_names(p->h);
+	const struct op_named *inode = op_names_of(names, ino);
+	struct name_places where = { .n = 0 };
+	auto_vec struct name_whiles whiles = { 0 };
 
-	for (size_t i = from; i <= p->last; i++) {
-		const struct history_paths *paths = op_history_paths_at(p->h, i);
-		size_t names = 0;
-
-		for (size_t k = 0; k < paths->n; k++)
-			if (paths->v[k].ino == ino) {
-				places_add(&where, paths->v[k].path);
-				names++;
-			}
-		where.most = max(where.most, names);
-		where.always &= names > 0;
-	}
+	for (size_t i = 0; inode && i < inode->names.n; i++)
+		add_whiles(&names->name.v[inode->names.v[i]], ino, from, p->last, &whiles);
+	vec_sort(&whiles, by_begin);
+	for (size_t i = 0; i < whiles.n && where.n < ARRAY_SIZE(where.path); i++)
+		places_add(&where, whiles.v[i].path);
+	count_at_once(&whiles, from, p->last, &where);
 	return where;
 }
 
@@ -95,13 +138,10 @@ void persisted_lost(struct comparison *c, uint64_t ino)
 /* True if only this inode can be at the path. */
 static bool only_this(const struct promises *p, const char *path, uint64_t ino)
 {
-	for (size_t i = 0; i <= p->last; i++) {
-		uint64_t there = op_history_ino(p->h, i, path);
+	const struct op_name *name = op_names_find(op_history_names(p->h), path);
 
-		if (there && there != ino)
-			return false;
-	}
-	return true;
+	return !name || !any_of(i, op_name_span(name, p->last) + 1,
+				name->spans.v[i].ino && name->spans.v[i].ino != ino);
 }
 
 void persisted_both(struct comparison *c, uint64_t ino)
@@ -119,22 +159,18 @@ void persisted_both(struct comparison *c, uint64_t ino)
 	persisted_report(c, FINDING_BOTH, found.path[0], NULL, &words);
 }
 
-/* Checks that a file's link count is the number of its names. */
-void persisted_nlink(struct comparison *c, const struct tree_entry *e)
+void persisted_nlink(struct comparison *c, const struct tree_entry *e, uint64_t names)
 {
-	uint64_t names = 0;
 	struct strbuf words = { 0 };
 
 	if (e->type == TREE_DIR || e->type == TREE_UNKNOWN || e->error)
 		return;
-	for (size_t i = 0; e->link && i < c->seen->entries.n; i++)
-		names += c->seen->entries.v[i].link == e->link;
-	if (e->nlink == (e->link ? names : 1))
+	if (e->nlink == names)
 		return;
 	/* fsck may have put a directory into lost+found, and a name of this file with it. */
-	if (!c->p->g->ordered && e->nlink > (e->link ? names : 1))
+	if (!c->p->g->ordered && e->nlink > names)
 		return;
 	strbuf_addf(&words, "%s: has %llu links, but %llu names", e->path, llu(e->nlink),
-		    (unsigned long long)(e->link ? names : 1));
+		    llu(names));
 	persisted_report(c, FINDING_NLINK, e->path, promise_for_path(c->p, e->path), &words);
 }

@@ -5,10 +5,17 @@
 /* The inodes that the history allows at a path; 0 is among them if the path may be missing. */
 static struct values allowed_at(const struct promises *p, const char *path, size_t from)
 {
+	const struct op_name *name = op_names_find(op_history_names(p->h), path);
 	struct values set = { .n = 0 };
+	size_t i = name ? op_name_span(name, from) : SIZE_MAX;
 
-	for (size_t i = from; i <= p->last; i++)
-		values_add(&set, op_history_ino(p->h, i, path));
+	if (from > p->last)
+		return set;
+	if (i == SIZE_MAX)
+		values_add(&set, 0);
+	for (i = i == SIZE_MAX ? 0 : i;
+	     name && i < name->spans.n && name->spans.v[i].state <= p->last; i++)
+		values_add(&set, name->spans.v[i].ino);
 	return set;
 }
 
@@ -40,7 +47,9 @@ bool persisted_below_missing(const struct comparison *c, const char *path)
 
 bool persisted_was_ever(const struct promises *p, const char *path)
 {
-	return any_of(i, p->last + 1, op_history_ino(p->h, i, path));
+	const struct op_name *name = op_names_find(op_history_names(p->h), path);
+
+	return name && name->spans.v[0].state <= p->last;
 }
 
 /* ---- paths that no state had, but parts of several states give ---- */
@@ -56,29 +65,46 @@ static size_t since_all(const struct promises *p)
 	return from;
 }
 
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* The directory of a path in a state. */
+static uint64_t dir_of(const struct promises *p, size_t state, const char *path)
+{
+	const char *base = last_part(path);
+
+	if (base == path)
+		return REFFS_ROOT_INO;
+	auto_free char *above = xmemdupz(path, (size_t)(base - path) - 1);
+	return op_history_ino(p->h, state, above);
+}
+
+DEFINE_ORDER(by_name_path, struct op_name, tree_path_cmp(a->path, b->path))
+
 /* Adds the inodes of a name in any of the directories, in any state. */
 static void add_entries(const struct promises *p, const struct values *dirs, const char *name,
 			size_t len, struct values *out)
 {
-	for (size_t s = since_all(p); s <= p->last; s++) {
-		const struct history_paths *paths = op_history_paths_at(p->h, s);
+	auto_vec struct vec_of(struct op_name) like = { 0 };
 
-		for (size_t i = 0; i < paths->n; i++) {
-			const char *path = paths->v[i].path, *slash = strrchr(path, '/');
-			const char *base = slash ? slash + 1 : path;
-			uint64_t dir = REFFS_ROOT_INO;
+	vec_each(n, &op_history_names(p->h)->name) {
+		const char *base = last_part(n->path);
 
-			if (strlen(base) != len || memcmp(base, name, len) != 0)
-				continue;
-			if (slash) {
-				auto_free char *above = xmemdupz(path, (size_t)(slash - path));
-
-				dir = op_history_ino(p->h, s, above);
-			}
-			if (values_has(dirs, dir))
-				values_add(out, paths->v[i].ino);
-		}
+		if (strlen(base) == len && memcmp(base, name, len) == 0)
+			vec_push(&like, *n); /* its spans stay where they are */
 	}
+	vec_sort(&like, by_name_path);
+	for (size_t s = since_all(p); s <= p->last; s++)
+		vec_each(n, &like) {
+			uint64_t ino = op_name_at(n, s);
+
+			if (ino && values_has(dirs, dir_of(p, s, n->path)))
+				values_add(out, ino);
+		}
 }
 
 /*
@@ -119,12 +145,10 @@ static void check_stray(struct comparison *c, const struct tree_entry *e, const 
  * its old name is gone from the disk, and a name may reach the disk before its inode. So a file is
  * not judged if no promise covers it, or if it was removed after the promise.
  */
-static bool lapsed(const struct promises *p, uint64_t ino)
+static bool has_lapsed(const struct promises *p, uint64_t ino)
 {
 	size_t from = 0;
 
-	if (p->g->ordered)
-		return false;
 	for (size_t i = 0; i < p->list.n; i++)
 		if (p->list.v[i].kind == PROMISE_ALL || p->list.v[i].ino == ino)
 			from = p->list.v[i].state;
@@ -135,9 +159,21 @@ static bool lapsed(const struct promises *p, uint64_t ino)
 	return false;
 }
 
-static bool any_lapsed(const struct promises *p, const struct values *set)
+static bool lapsed(const struct comparison *c, uint64_t ino)
 {
-	return any_of(i, set->n, set->v[i] && lapsed(p, set->v[i]));
+	struct comparison_memo *m = c->memo;
+
+	if (c->p->g->ordered)
+		return false;
+	if (m->lapsed_ino != ino)
+		m->lapsed = has_lapsed(c->p, ino);
+	m->lapsed_ino = ino;
+	return m->lapsed;
+}
+
+static bool any_lapsed(const struct comparison *c, const struct values *set)
+{
+	return any_of(i, set->n, set->v[i] && lapsed(c, set->v[i]));
 }
 
 static void check_missing(struct comparison *c, const char *path, const struct values *set,
@@ -148,10 +184,35 @@ static void check_missing(struct comparison *c, const char *path, const struct v
 	if (values_has(set, 0) || persisted_below_missing(c, path))
 		return;
 	/* The disk may have an entry without its file; recovery then removes the entry. */
-	if (!c->p->g->entries_lead && any_lapsed(c->p, set))
+	if (!c->p->g->entries_lead && any_lapsed(c, set))
 		return;
 	strbuf_addf(&words, "%s: is missing", path);
 	persisted_report(c, FINDING_MISSING, path, why, &words);
+}
+
+/* The only inode of a set; 0 if it has none, or several. */
+static uint64_t only_inode_of(const struct values *set)
+{
+	uint64_t only = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		if (only && set->v[i])
+			return 0;
+		only = set->v[i] ? set->v[i] : only;
+	}
+	return only;
+}
+
+/* Whether this is another name of the file that had no problems as the only possible inode. */
+static bool is_clean(const struct comparison *c, const struct tree_entry *e,
+		     const struct values *set)
+{
+	const struct tree_entry *clean = c->memo->clean;
+
+	return clean && e->link && e->link == clean->link &&
+	       only_inode_of(set) == c->memo->clean_ino && e->mode == clean->mode &&
+	       e->uid == clean->uid && e->gid == clean->gid && e->size == clean->size &&
+	       hash_eq(e->hash, clean->hash);
 }
 
 /* Finds the possible inode that fits best, and reports its differences, if any. */
@@ -161,7 +222,7 @@ static void check_candidates(struct comparison *c, const struct tree_entry *e,
 	auto_vec struct findings best = { 0 };
 	bool any = false;
 
-	if (any_lapsed(c->p, set))
+	if (any_lapsed(c, set) || is_clean(c, e, set))
 		return;
 	for (size_t i = 0; i < set->n; i++) {
 		struct comparison inner = *c;
@@ -185,6 +246,10 @@ static void check_candidates(struct comparison *c, const struct tree_entry *e,
 
 		strbuf_addf(&words, "%s: is of another type than it ever was", e->path);
 		persisted_report(c, FINDING_TYPE, e->path, why, &words);
+	}
+	if (any && !best.n && only_inode_of(set) && c->memo->may_skip) {
+		c->memo->clean = e;
+		c->memo->clean_ino = only_inode_of(set);
 	}
 	for (size_t i = 0; i < best.n; i++)
 		vec_push(c->out, best.v[i]);

@@ -153,31 +153,26 @@ static bool on_the_way(const char *path, const char *below)
 /* True if the inode has had one name, the same in all states so far. */
 static bool one_name(struct op_history *h, size_t state, uint64_t ino)
 {
-	const char *name = NULL;
+	const struct op_names *names = op_history_names(h);
+	const struct op_named *inode = op_names_of(names, ino);
+	size_t n = 0;
 
-	for (size_t s = 0; s <= state; s++) {
-		const struct history_paths *paths = op_history_paths_at(h, s);
+	for (size_t i = 0; inode && i < inode->names.n && n < 2; i++) {
+		const struct op_name *name = &names->name.v[inode->names.v[i]];
 
-		for (size_t i = 0; i < paths->n; i++) {
-			if (paths->v[i].ino != ino)
-				continue;
-			if (name && !streq(name, paths->v[i].path))
-				return false;
-			name = paths->v[i].path;
-		}
+		n += any_of(k, op_name_span(name, state) + 1, name->spans.v[k].ino == ino);
 	}
-	return name != NULL;
+	return n == 1;
 }
 
 /* Returns the last inode of a path, up to a state; 0 if it never had one. */
 static uint64_t last_at(struct op_history *h, size_t state, const char *path)
 {
-	for (size_t i = state + 1; i-- > 0;) {
-		uint64_t there = op_history_ino(h, i, path);
+	const struct op_name *name = op_names_find(op_history_names(h), path);
 
-		if (there)
-			return there;
-	}
+	for (size_t i = name ? op_name_span(name, state) + 1 : 0; i-- > 0;)
+		if (name->spans.v[i].ino)
+			return name->spans.v[i].ino;
 	return 0;
 }
 
@@ -198,13 +193,19 @@ static bool settled(struct op_history *h, size_t state, const char *path)
 }
 
 /* Whether `path` names the inode in a state, or is a directory above one of its names. */
-static bool names_line(struct op_history *h, size_t state, const char *path, uint64_t ino)
+static bool names_line(const struct promises *p, size_t state, const char *path, uint64_t ino)
 {
-	const struct history_paths *paths = op_history_paths_at(h, state);
+	uint64_t there = op_history_ino(p->h, state, path);
+	const char *name;
 
-	return any_of(i, paths->n,
-		      paths->v[i].ino == ino && on_the_way(path, paths->v[i].path) &&
-			      settled(h, state, paths->v[i].path));
+	if (there == ino)
+		return settled(p->h, state, path);
+	if (!there || type_of(p, state, there) != TREE_DIR)
+		return false;
+	for (size_t i = 0; (name = op_history_next_name(p->h, state, ino, &i));)
+		if (on_the_way(path, name) && settled(p->h, state, name))
+			return true;
+	return false;
 }
 
 /* Whether `path` is, in a state, a name in the directory. */
@@ -233,14 +234,14 @@ static bool covers_path(const struct promises *p, const struct promise *x, const
 		return true;
 	case PROMISE_DIR:
 		return names_in(p->h, x->state, path, x->ino) ||
-		       (p->g->fsync_dir_line && names_line(p->h, x->state, path, x->ino));
+		       (p->g->fsync_dir_line && names_line(p, x->state, path, x->ino));
 	case PROMISE_FILE:
-		return p->g->fsync_names && (names_line(p->h, x->state, path, x->ino) ||
+		return p->g->fsync_names && (names_line(p, x->state, path, x->ino) ||
 					     left_name(p->h, x->state, path, x->ino));
 	case PROMISE_DATA:
 	case PROMISE_RANGE:
 		/* One name of the data is promised; if there are several, any one. */
-		return p->g->fsync_names && names_line(p->h, x->state, path, x->ino) &&
+		return p->g->fsync_names && names_line(p, x->state, path, x->ino) &&
 		       one_name(p->h, x->state, x->ino);
 	}
 	return false;
@@ -322,23 +323,25 @@ const struct promise *promise_for_byte(const struct promises *p, uint64_t ino, u
 
 bool promise_of_any_name(const struct promises *p, const struct promise *x, uint64_t ino)
 {
-	const struct history_paths *paths = op_history_paths_at(p->h, x->state);
+	const char *name;
 
 	if (x->ino != ino || x->kind == PROMISE_ALL || !p->g->fsync_names)
 		return false;
-	return !any_of(i, paths->n, paths->v[i].ino == ino && covers_path(p, x, paths->v[i].path));
+	for (size_t i = 0; (name = op_history_next_name(p->h, x->state, ino, &i));)
+		if (covers_path(p, x, name))
+			return false;
+	return true;
 }
 
 const struct promise *promise_for_existence(const struct promises *p, uint64_t ino)
 {
-	vec_each(x, &p->list) {
-		const struct history_paths *paths = op_history_paths_at(p->h, x->state);
+	const char *name;
 
+	vec_each(x, &p->list) {
 		if (promise_of_any_name(p, x, ino))
 			return x;
-		for (size_t k = 0; k < paths->n; k++)
-			if (paths->v[k].ino == ino && covers_path(p, x, paths->v[k].path) &&
-			    reachable(p, x, paths->v[k].path))
+		for (size_t i = 0; (name = op_history_next_name(p->h, x->state, ino, &i));)
+			if (covers_path(p, x, name) && reachable(p, x, name))
 				return x;
 	}
 	return NULL;

@@ -19,10 +19,11 @@ static void print_time(struct tree_time t, struct strbuf *out)
 /* Returns the only inode that a path has ever had; 0: none, or several. */
 static uint64_t only_inode(struct op_history *h, size_t last, const char *path)
 {
-	uint64_t ino = 0;
+	const struct op_name *name = op_names_find(op_history_names(h), path);
+	uint64_t ino = *path ? 0 : REFFS_ROOT_INO;
 
-	for (size_t s = 0; s <= last; s++) {
-		uint64_t there = op_history_ino(h, s, path);
+	for (size_t i = 0; name && i < op_name_span(name, last) + 1; i++) {
+		uint64_t there = name->spans.v[i].ino;
 
 		if (there && ino && there != ino)
 			return 0;

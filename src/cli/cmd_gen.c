@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* cmd_gen.c - outage gen: every workload inside given bounds, as text. */
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/below.h"
@@ -9,12 +10,16 @@
 #include "base/rng.h"
 #include "cli/cli.h"
 #include "cli/groups.h"
+#include "report/report.h"
 #include "workload/gen.h"
 #include "workload/jlang.h"
 #include "workload/workload.h"
 
+enum form { FORM_WORKLOAD, FORM_XFSTESTS };
+
 struct options {
-	const char *bounds, *name, *show;
+	const char *bounds, *name, *show, *output;
+	unsigned form;
 	bool count, list, list_operations, import, json, sampled;
 	uint64_t skip, limit, shard, shards, sample, seed;
 };
@@ -46,10 +51,28 @@ static uint64_t draw(struct rng *rng, uint64_t span, uint64_t i, uint64_t n)
 	return lo + rng_below(rng, hi - lo);
 }
 
+/* Writes the test of a workload, and what it prints where nothing is wrong. */
+static int write_test(const char *dir, uint64_t number, const char *text, size_t len,
+		      struct err *err)
+{
+	auto_free char *name = xasprintf("%03llu", llu(number)), *out = xasprintf("%s.out", name);
+	auto_strbuf test = STRBUF_INIT, golden = STRBUF_INIT;
+	auto_workload w;
+
+	workload_init(&w);
+	int rc = workload_parse(text, len, "generated", &w, err);
+	if (rc)
+		return rc;
+	export_generated_xfstest(&w, name, &test, &golden);
+	rc = io_write_file(dir, name, strbuf_str(&test), test.len, 0755, err);
+	return rc ? rc : io_write_file(dir, out, strbuf_str(&golden), golden.len, 0644, err);
+}
+
 /* All from `from` on, up to and without `to`; or a sample of them. */
-static int write_range(struct gen *g, uint64_t from, uint64_t to, const struct options *sample,
+static int write_range(struct gen *g, uint64_t from, uint64_t to, const struct options *o,
 		       struct err *err)
 {
+	const struct options *sample = o->sampled ? o : NULL;
 	uint64_t n = sample ? min(sample->sample, to - from) : to - from;
 	auto_strbuf out = STRBUF_INIT;
 	struct rng rng;
@@ -64,7 +87,10 @@ static int write_range(struct gen *g, uint64_t from, uint64_t to, const struct o
 			gen_seek(g, from + draw(&rng, to - from, i, n));
 		if (!gen_next(g, &text, &len))
 			break;
-		strbuf_add(&out, text, len);
+		if (o->form == FORM_XFSTESTS)
+			rc = write_test(o->output, i + 1, text, len, err);
+		else
+			strbuf_add(&out, text, len);
 		if (out.len >= OUT_SIZE)
 			rc = write_out(&out, err);
 	}
@@ -240,13 +266,13 @@ static int generate(const struct options *o)
 	if (!rc && o->name) {
 		rc = gen_name_index(g, o->name, &from, &err);
 		if (!rc)
-			rc = write_range(g, from, from + 1, NULL, &err);
+			rc = write_range(g, from, from + 1, o, &err);
 	} else if (!rc) {
 		select_part(o, gen_count(g), &from, &to);
 		if (o->count)
 			print_count(o, &b, o->sampled ? min(o->sample, to - from) : to - from);
 		else
-			rc = write_range(g, from, to, o->sampled ? o : NULL, &err);
+			rc = write_range(g, from, to, o, &err);
 	}
 	gen_free(g);
 	return rc ? cli_fail(&err) : EXIT_OK;
@@ -281,6 +307,10 @@ static const struct opt options[] = {
 	{ OPT_NUMBER, "seed", 0, "N", AT(seed), .help = "for --sample", .otherwise = "0" },
 	{ OPT_TEXT, "name", 0, "NAME", AT(name), .help = "the one workload of that name" },
 	{ OPT_SECTION, .help = "Output" },
+	{ OPT_CHOICE, "as", 0, "FORM", AT(form), .words = "workload xfstests",
+	  .help = "workload, or xfstests: a test of that suite for each", .otherwise = "workload" },
+	{ OPT_TEXT, "output", 'o', "DIR", AT(output), .hint = HINT_DIR,
+	  .help = "where the tests of xfstests go" },
 	{ OPT_FLAG, "count", 'c', NULL, AT(count), .help = "how many there are, and nothing else" },
 	{ OPT_FLAG, "list", 0, NULL, AT(list), .help = "the named sets, with their counts" },
 	{ OPT_TEXT, "show", 0, "SET|FILE", AT(show), .list = list_bounds, .hint = HINT_FILE,
@@ -308,6 +338,10 @@ static int run(void *given, struct args *args)
 		return cli_usage(&cmd_gen, "'%.60s' is not expected here", args->v[0]);
 	if (o->json && !o->list && !o->count)
 		return cli_usage(&cmd_gen, "--json goes with --count or --list");
+	if ((o->form == FORM_XFSTESTS) != (o->output != NULL))
+		return cli_usage(&cmd_gen, "--as xfstests and --output go together");
+	if (o->output && mkdir(o->output, 0777) < 0 && errno != EEXIST)
+		return cli_failf("cannot make %s: %m", o->output);
 	if (o->list)
 		return list_sets(o->json);
 	if (o->list_operations)

@@ -234,6 +234,42 @@ uint64_t reffs_lookup(const struct reffs_inode *dir, const char *name)
 	return leaf ? container_of(leaf, struct dirent_node, node)->ino : 0;
 }
 
+struct differing {
+	const struct reffs_state *a, *b;
+	uint64_t dir;
+	void (*entry)(void *ctx, uint64_t dir, const char *name);
+	void *ctx;
+};
+
+static void tell_entry(void *ctx, const struct map_node *leaf)
+{
+	const struct differing *d = ctx;
+
+	d->entry(d->ctx, d->dir, container_of(leaf, struct dirent_node, node)->name);
+}
+
+static void tell_dir(void *ctx, const struct map_node *leaf)
+{
+	struct differing *d = ctx;
+	const struct reffs_inode *one = container_of(leaf, struct reffs_inode, node);
+	const struct reffs_inode *a = d->a ? reffs_inode(d->a, one->ino) : NULL;
+	const struct reffs_inode *b = reffs_inode(d->b, one->ino);
+
+	/* One that both states have comes twice. */
+	if (one->type != TREE_DIR || (a && b && one == a))
+		return;
+	d->dir = one->ino;
+	map_differ(a ? a->map : NULL, b ? b->map : NULL, tell_entry, d);
+}
+
+void reffs_differ(const struct reffs_state *a, const struct reffs_state *b,
+		  void (*entry)(void *ctx, uint64_t dir, const char *name), void *ctx)
+{
+	struct differing d = { a, b, 0, entry, ctx };
+
+	map_differ(a ? a->inodes : NULL, b->inodes, tell_dir, &d);
+}
+
 int reffs_xattrs(const struct reffs_inode *inode,
 		 int (*xattr)(void *ctx, const char *name, const void *value, size_t len),
 		 void *ctx)

@@ -126,6 +126,13 @@ int reffs_xattrs(const struct reffs_inode *inode,
 int reffs_inodes(const struct reffs_state *s,
 		 int (*inode)(void *ctx, const struct reffs_inode *inode), void *ctx);
 
+/*
+ * Calls back for the entries that are not the same in both states, and maybe for others of the same
+ * directories. Costs time for what differs. `a` may be NULL: an empty state.
+ */
+void reffs_differ(const struct reffs_state *a, const struct reffs_state *b,
+		  void (*entry)(void *ctx, uint64_t dir, const char *name), void *ctx);
+
 /* Gives the whole state as a tree, as a walk of a mounted directory would. */
 void reffs_tree(const struct reffs_state *s, const struct tree_opts *opts, struct tree *out);
 

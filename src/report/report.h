@@ -46,5 +46,8 @@ void report_picture(const struct view_crash *c, const struct workload *w, struct
 #include "report/exporters.def"
 #undef EXPORTER
 void export_xfstest(const struct view *v, struct strbuf *test, struct strbuf *golden);
+/* A test of that number that crashes after a workload, and looks at what its end promised. */
+void export_generated_xfstest(const struct workload *w, const char *number, struct strbuf *test,
+			      struct strbuf *golden);
 
 #endif

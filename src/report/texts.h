@@ -23,7 +23,7 @@ extern const char script_new_disk[], script_await_server[];
 extern const char script_whole_tree[];
 extern const char workload_head[], workload_live[];
 extern const char app_export_head[], app_export_acked[], app_export_shown[], pm_export_head[];
-extern const char xfstest_head[], xfstest_functions[];
+extern const char xfstest_head[], xfstest_facts[], xfstest_functions[], xfstest_promised[];
 
 /* ---- program.text ---- */
 

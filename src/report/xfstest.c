@@ -180,6 +180,7 @@ static void put_functions(const struct view *v, struct strbuf *out)
 {
 	strbuf_addf(out, "shows=0\nblocks=%s\n",
 		    script_has(v, FINDING_BLOCKS) ? "', %b blocks'" : "");
+	strbuf_adds(out, xfstest_facts);
 	strbuf_adds(out, xfstest_functions);
 	if (!is_used(v))
 		return;
@@ -272,4 +273,116 @@ void export_xfstest(const struct view *v, struct strbuf *test, struct strbuf *go
 	put_steps(v, test, golden);
 	put_untold(v, test);
 	strbuf_adds(test, "\nstatus=0\nexit\n");
+}
+
+/* ---- a workload that found nothing yet ---- */
+
+/* The paths that a workload uses, each once. */
+static void collect_paths(const struct workload *w, struct words *out)
+{
+	for (size_t i = 0; i < w->ops.n; i++)
+		for (size_t k = 0; w->ops.v[i].def->args[k].kind != ARG_END; k++) {
+			enum arg_kind kind = w->ops.v[i].def->args[k].kind;
+			const char *text = w->ops.v[i].args[k].text;
+
+			if ((kind != ARG_PATH && kind != ARG_FILE) ||
+			    w->ops.v[i].args[k].is_handle ||
+			    any_of(n, out->n, streq(out->v[n], text)))
+				continue;
+			vec_push(out, xstrdup(text));
+		}
+}
+
+static bool is_entry(const char *path, const char *dir)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash - path) : 1;
+
+	return !streq(path, ".") && strlen(dir) == n && memcmp(slash ? path : ".", dir, n) == 0;
+}
+
+static void put_kept(const char *kind, const char *path, struct strbuf *out)
+{
+	strbuf_addf(out, "\tpromised %s", kind);
+	shell_addf(out, " %s", path);
+	strbuf_addch(out, '\n');
+}
+
+/* Puts what an operation promised of the paths of its workload. */
+static void put_promised(const struct op *op, const struct words *paths, struct strbuf *out)
+{
+	enum op_promise promise = op->def->promise;
+	const char *path = op->args[0].text;
+	uint64_t from, to;
+
+	if (promise == OP_PROMISES_ALL) {
+		for (size_t i = 0; i < paths->n; i++)
+			put_kept("all", paths->v[i], out);
+	} else if (!op_persists(op) || op->args[0].is_handle) {
+		return;
+	} else if (promise == OP_PROMISES_OBJECT) {
+		put_kept("all", path, out);
+		for (size_t i = 0; i < paths->n; i++)
+			if (is_entry(paths->v[i], path))
+				put_kept("entry", paths->v[i], out);
+	} else if (promise == OP_PROMISES_DATA) {
+		put_kept("data", path, out);
+	} else if (op_range(op, &from, &to)) {
+		strbuf_adds(out, "\tpromised bytes");
+		shell_addf(out, " %s", path);
+		strbuf_addf(out, " %llu %llu\n", llu(from), llu(to - from));
+	} else {
+		put_kept("entry", path, out);
+	}
+}
+
+/* Whether an operation persists, and changes nothing that one before it persisted. */
+static bool is_point(const struct op *op)
+{
+	return op->def->promise && !(op->def->flags & OP_DATA);
+}
+
+/* Puts what the persistence points at the end of a workload promised. */
+static void put_kept_at_end(const struct workload *w, struct strbuf *out)
+{
+	auto_words paths = { 0 };
+
+	collect_paths(w, &paths);
+	for (size_t i = w->ops.n; i-- > 0;) {
+		put_promised(&w->ops.v[i], &paths, out);
+		if (!is_point(&w->ops.v[i]) || !i || !is_point(&w->ops.v[i - 1]))
+			break;
+	}
+}
+
+void export_generated_xfstest(const struct workload *w, const char *number, struct strbuf *test,
+			      struct strbuf *golden)
+{
+	auto_strbuf kept = STRBUF_INIT;
+
+	strbuf_addf(test,
+		    "#! /bin/bash\n# SPDX-License-Identifier: GPL-2.0\n#\n# FS QA Test %s\n#\n",
+		    number);
+	shell_notef(test, "# After a crash, is there what the end of this workload promised? %s\n",
+		    w->name);
+	strbuf_adds(test, xfstest_head);
+	strbuf_adds(test, "blocks=\n");
+	strbuf_adds(test, xfstest_facts);
+	strbuf_adds(test, xfstest_promised);
+	put_requirements(w, test);
+	strbuf_adds(test, "\n_scratch_mkfs >>$seqres.full 2>&1\n"
+			  "_require_metadata_journaling $SCRATCH_DEV\n"
+			  "_init_flakey\n_mount_flakey\n\n");
+	for (size_t i = 0; i < w->ops.n; i++) {
+		shell_comment(&w->ops.v[i], test);
+		shell_op(w, i, SHELL_XFSTESTS, test);
+	}
+	put_kept_at_end(w, &kept);
+	strbuf_addf(test, "\nkept()\n{\n%s}\n\n", kept.len ? strbuf_str(&kept) : "\t:\n");
+	strbuf_adds(test, "kept >$tmp.before\n"
+			  "_flakey_drop_and_remount || _fail 'it cannot be mounted'\n"
+			  "kept >$tmp.after\n"
+			  "diff $tmp.before $tmp.after && echo 'all is as it was'\n"
+			  "_unmount_flakey\n\nstatus=0\nexit\n");
+	strbuf_addf(golden, "QA output created by %s\nall is as it was\n", number);
 }

@@ -198,20 +198,22 @@ static void add_times(struct run *r, const struct check_times *x, struct strbuf 
 
 static int note_times(struct run *r, size_t i, struct err *err)
 {
-	const struct history_paths *paths = op_history_paths_at(&r->history, i + 1);
-	auto_free const char **names = xcalloc(paths->n + 1, sizeof(*names));
-	auto_free struct check_stamp *stamps = xcalloc(paths->n + 1, sizeof(*stamps));
+	auto_vec struct history_paths paths = { 0 };
+
+	op_history_paths_at(&r->history, i + 1, &paths);
+	auto_free const char **names = xcalloc(paths.n + 1, sizeof(*names));
+	auto_free struct check_stamp *stamps = xcalloc(paths.n + 1, sizeof(*stamps));
 	auto_strbuf text = STRBUF_INIT;
 
 	names[0] = "";
-	for (size_t k = 0; k < paths->n; k++)
-		names[k + 1] = paths->v[k].path;
-	int rc = target_times(&r->target, names, paths->n + 1, stamps, err);
-	for (size_t k = 0; !rc && k <= paths->n; k++)
+	for (size_t k = 0; k < paths.n; k++)
+		names[k + 1] = paths.v[k].path;
+	int rc = target_times(&r->target, names, paths.n + 1, stamps, err);
+	for (size_t k = 0; !rc && k <= paths.n; k++)
 		if (stamps[k].known)
 			add_times(r,
 				  &(struct check_times){ i + 1,
-							 k ? paths->v[k - 1].ino : REFFS_ROOT_INO,
+							 k ? paths.v[k - 1].ino : REFFS_ROOT_INO,
 							 stamps[k].mtime, stamps[k].ctime },
 				  &text);
 	return rc ? rc : mark_pieces(r, TIMES_MARK, strbuf_str(&text), err);

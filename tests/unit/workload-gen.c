@@ -730,9 +730,9 @@ int main(void)
 	test_runs("base seq-3-metadata\n", "seq-3-metadata", 500);
 	test_runs("base seq-3-nested\n", "seq-3-nested", 500);
 	test_runs("base pm-seq-3-metadata\n", "pm-seq-3-metadata", 300);
-	test_runs("base all-1\n", "all-1", 2000);
-	test_runs("base all-2\n", "all-2", 2000);
-	test_runs("base all-3\n", "all-3", 3000);
+	test_runs("base all-1\n", "all-1", 500);
+	test_runs("base all-2\n", "all-2", 700);
+	test_runs("base all-3\n", "all-3", 800);
 	test_keys();
 	test_more_keys();
 	test_union();
