@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "core/crash.h"
 #include "core/model_pm.h"
+#include "trace-build.h"
 
 enum {
 	WRITES = 12,
