@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include "base/below.h"
-#include "base/log.h"
-#include "case/given.h"
 #include "explore/explore_keep.h"
 
 void exploration_init(struct exploration *e)

@@ -6,7 +6,6 @@
 #include "pm/pm_pipeline.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

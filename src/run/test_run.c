@@ -3,12 +3,9 @@
 #include "run/test_run.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/log.h"
-#include "case/given.h"
 #include "run/store.h"
 
 void test_run_init(struct test_run *r)
