@@ -12,6 +12,7 @@
 #include "cli/groups.h"
 #include "report/report.h"
 #include "workload/gen.h"
+#include "workload/j2lang.h"
 #include "workload/jlang.h"
 #include "workload/workload.h"
 
@@ -178,6 +179,17 @@ static int import_stream(FILE *in, const char *source, bool need_name, struct er
 	return rc;
 }
 
+static int print_imported(void *ctx, struct workload *w)
+{
+	auto_strbuf out = STRBUF_INIT;
+
+	(void)ctx;
+	workload_print(w, &out);
+	fputs(strbuf_str(&out), stdout);
+	fputc('\n', stdout);
+	return 0;
+}
+
 static int import_file(const char *path, bool need_name, struct err *err)
 {
 	bool std_in = streq(path, "-");
@@ -189,19 +201,15 @@ static int import_file(const char *path, bool need_name, struct err *err)
 	FILE *in = std_in ? stdin : opened;
 	if (std_in)
 		path = "standard input";
+	if (j2lang_recognise(in))
+		return j2lang_import(in, path, print_imported, NULL, err);
 	if (!jlang_recognise(in))
 		return import_stream(in, path, need_name, err);
 
-	auto_strbuf out = STRBUF_INIT;
 	auto_workload w;
 	workload_init(&w);
 	int rc = jlang_import(in, path, &w, err);
-	if (!rc) {
-		workload_print(&w, &out);
-		fputs(strbuf_str(&out), stdout);
-		fputc('\n', stdout);
-	}
-	return rc;
+	return rc ? rc : print_imported(NULL, &w);
 }
 
 static int import_files(char **paths)

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "run/store.h"
+#include "workload/j2lang.h"
 #include "workload/jlang.h"
 
 enum { TEXTS_MAX = 10 * 1000 * 1000 };
@@ -62,6 +63,19 @@ static int keep(struct supply *s, struct workload *w, const char *path, struct e
 	return 0;
 }
 
+struct keeping {
+	struct supply *s;
+	const char *path;
+	struct err *err;
+};
+
+static int keep_imported(void *ctx, struct workload *w)
+{
+	struct keeping *k = ctx;
+
+	return keep(k->s, w, k->path, k->err);
+}
+
 static int add_stream(struct supply *s, FILE *in, const char *path, struct err *err)
 {
 	auto_workload w;
@@ -69,6 +83,11 @@ static int add_stream(struct supply *s, FILE *in, const char *path, struct err *
 	int rc;
 
 	workload_init(&w);
+	if (j2lang_recognise(in)) {
+		struct keeping keeping = { s, path, err };
+
+		return j2lang_import(in, path, keep_imported, &keeping, err);
+	}
 	if (jlang_recognise(in)) {
 		rc = jlang_import(in, path, &w, err);
 		return rc ? rc : keep(s, &w, path, err);

@@ -7,6 +7,7 @@
 
 #include "tap.h"
 #include "workload/exec.h"
+#include "workload/j2lang.h"
 #include "workload/jlang.h"
 
 static FILE *open_text(const char *text, size_t len)
@@ -333,6 +334,89 @@ static void test_errors(void)
 	refused(strbuf_str(&text), "bad:2: the line is longer than 4095 bytes");
 }
 
+/* ---- templates ---- */
+
+struct imported {
+	size_t n, broken;
+	struct strbuf text;
+};
+
+static int take(void *ctx, struct workload *w)
+{
+	struct imported *to = ctx;
+
+	to->n++;
+	to->broken += !runs(w);
+	workload_print(w, &to->text);
+	strbuf_addch(&to->text, '\n');
+	return 0;
+}
+
+/* A template gives so many workloads, which run; one of them has this text. */
+static void template_becomes(const char *text, size_t n, const char *one)
+{
+	struct imported got = { .n = 0 };
+	struct err err = ERR_INIT;
+	auto_file in = open_text(text, strlen(text));
+
+	ok(j2lang_recognise(in), "a template is recognised");
+	if (j2lang_import(in, "dir/t", take, &got, &err))
+		printf("# %s\n", err.msg);
+	is_u(got.n, n, "it gives %zu workloads", n);
+	is_u(got.broken, 0, "all of them run");
+	if (!ok(strstr(strbuf_str(&got.text), one), "one is as it should be"))
+		printf("# %s\n", strbuf_str(&got.text));
+	strbuf_release(&got.text);
+}
+
+static void template_refused(const char *text, const char *says)
+{
+	struct imported got = { .n = 0 };
+	struct err err = ERR_INIT;
+	auto_file in = open_text(text, strlen(text));
+
+	if (!ok(j2lang_import(in, "bad", take, &got, &err) < 0 && strstr(err.msg, says),
+		"refused: %s", says))
+		printf("#   said: %s\n", err.msg);
+	strbuf_release(&got.text);
+}
+
+static void test_templates(void)
+{
+	template_becomes("# J2-Lang\nfile1 foo Afoo\nfile2 bar Abar\nlink $file1 $file2\n", 28,
+			 "workload t-12\nsetup creat foo\nsetup mkdir A\nlink foo A/bar\n"
+			 "fdatasync A\n\n");
+	template_becomes("# J2-Lang\nfile1 A AC foo\nfile2 B bar\nrename $file1 $file2\n", 14,
+			 "setup mkdir A\nsetup mkdir A/C\nrename A/C B\nfsync B\n\n");
+	template_becomes(
+		"# J2-Lang\nfile1 ACfoo\noption1 FALLOC_FL_KEEP_SIZE 0\n"
+		"option2 append overlap_extend\nfalloc $file1 $option1 $option2\n",
+		16,
+		"workload t-5\nsetup mkdir A\nsetup mkdir A/C\nsetup write A/C/foo 0 32768\n"
+		"falloc A/C/foo keep 30768 5000\nfsync A/C\n\n");
+	template_becomes("# J2-Lang\nfile1 foo\noption1 append overlap_start\n"
+			 "mmapwrite $file1 $option1\n",
+			 2, "workload t-2\nsetup write foo 0 32768\nmmapwrite foo 0 8192\n\n");
+	template_becomes("# J2-Lang\nfile1 foo\nunlink $file1\n", 2,
+			 "setup creat foo\nunlink foo\nfsync .\n\n");
+	template_becomes("# J2-Lang\nfile1 foo\nremovexattr $file1\n", 4,
+			 "setup setxattr foo user.xattr1 val1\nremovexattr foo user.xattr1\n");
+	template_becomes("# J2-Lang\nfile1 A\nmkdir $file1 0777\n", 4, "mkdir A 0777\nfsync A\n\n");
+	template_becomes("# J2-Lang\nfile1 foo\noption1 0 2500\ntruncate $file1 $option1\n", 8,
+			 "setup creat foo\ntruncate foo 2500\nfsync foo\n\n");
+	template_refused("# J2-Lang\n", "there is no operation");
+	template_refused("# J2-Lang\nfile1 foo\nfrob $file1\n", "unknown J2-lang operation 'frob'");
+	template_refused("# J2-Lang\nfile1 foo\nunlink $file2\n", "there is no list 'file2'");
+	template_refused("# J2-Lang\nfile1 foo\nunlink $file1\nunlink $file1\n",
+			 "bad:4: a second operation");
+	template_refused("# J2-Lang\nfile1 foo\nlink $file1\n", "link has 2 words after it");
+	template_refused("# J2-Lang\nfile1 foo\nwrite $file1 sideways\n", "'sideways' is no range");
+	template_refused("# J2-Lang\nfile1 ../foo\nunlink $file1\n", "could leave the root");
+	template_refused("# J2-Lang\na b c d e\n", "more than 4 words");
+	auto_file other = open_text("# define\nA\n", 11);
+	ok(!j2lang_recognise(other), "a file with sections is no template");
+}
+
 int main(void)
 {
 	test_sections();
@@ -342,5 +426,6 @@ int main(void)
 	test_source_name();
 	test_recognise();
 	test_errors();
+	test_templates();
 	return done_testing();
 }
