@@ -30,19 +30,20 @@ in_time() {
 	local tries
 	for tries in 1 2 3 4; do
 		"$@" && return 0
-		ended_in "$name." 0
+		ended_in "$as." 0
+		rm -rf "$as"
 		limit=$((limit * 10))
 	done
 	return 1
 }
 told() { grep -q 'a task was ended by signal 9 (Killed); another process goes on with it' err; }
 
-once() { explore "$name" --order "$order" && kill_task; }
+once() { explore "$as" --order "$order" && kill_task; }
 counts() { json_value '(d["operations"], d["states"], d["revisits"], d["findings"])'; }
 for order in depth breadth; do
-	name=$order-killed
+	as=$order-killed
 	check "$order: its process is killed" in_time once
-	check "$order: ... and nothing is found" ended_in "$name." 0
+	check "$order: ... and nothing is found" ended_in "$as." 0
 	check "$order: which is said" told
 	killed=$(counts)
 	explore "$order" --order "$order"
@@ -50,7 +51,7 @@ for order in depth breadth; do
 	check "$order: the search is the same" test "$(counts)" = "$killed"
 done
 
-name=walk order=walk
+as=walk order=walk
 twice() { once && seen another && kill_task; }
 check 'walk: a process is killed, and the next' in_time twice
 check 'walk: nothing is found' ended_in walk. 0
