@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The mount that forgets is killed while it takes things back, or cannot take them back, and going back to a
-# snapshot: the next mount gets there.
+# The mount that forgets is killed in the middle of a sync, or of going back to a snapshot; and ROOT refuses a
+# change: what is left is what a power cut could leave.
 # shellcheck disable=SC2317 # what `check` and the trap call
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -10,161 +10,84 @@
 
 mutant=$build/tests/mutant/forget-mutant
 
-# ---- killed while it takes things back ----
+# ---- killed in the middle of a sync ----
 
-for profile in minimal ext4-ordered; do
-	for at in 1 2 7 20 33; do
+# ROOT then has a first part of what the sync was to bring, in order: each name with its whole file, no
+# other names, and nothing of what is older is missing.
+cat >prefix.py <<'END'
+import os, sys
+at, last = "source/d", 12
+names = set(os.listdir(at))
+steps = []
+for i in range(1, last + 1):
+    new, old, moved = "new%d" % i, "old%d" % i, "moved%d" % i
+    steps.append(new in names)           # made, with its data
+    steps.append(moved in names)         # renamed over what was there
+    steps.append(old not in names)       # removed
+    for name, text in (new, "new %d\n" % i), (old, "old %d\n" % i):
+        if name in names and open(at + "/" + name).read() != text:
+            sys.exit("%s is not whole" % name)
+    if moved in names and open(at + "/" + moved).read() != "moving %d\n" % i:
+        sys.exit("%s is not whole" % moved)
+    if (moved in names) == ("moving%d" % i in names):
+        sys.exit("moving%d is at both names, or at none" % i)
+    names -= {new, old, moved, "moving%d" % i}
+if names:
+    sys.exit("there are other names: %s" % names)
+done = steps.count(True)
+if steps != [True] * done + [False] * (len(steps) - done):
+    sys.exit("not the first %d: %s" % (done, steps))
+if os.listdir("source") != ["d"]:
+    sys.exit("ROOT has other names")
+print(done)
+END
+for profile in ext4-ordered minimal; do
+	for at in 1 2 3 20 41 71 72; do
 		rm -rf source
-		mkdir -p source
-		program=$mutant FORGET_MUTANT=killed FORGET_MUTANT_AT=$at keep=yes start $profile
-		run "$helpers/forget-probe" storm mnt $at 400
-		mkdir mnt/more
-		for i in 1 2 3 4 5; do put more/$i $i; put more/old$i old; done
-		ctl checkpoint
-		for i in 1 2 3 4 5; do
-			put more/new$i new
-			mv mnt/more/new$i mnt/more/$i
-			ln mnt/more/$i mnt/more/link$i
-			chmod 600 mnt/more/$i
-			mkdir mnt/more/dir$i
-			mv mnt/more/old$i mnt/more/dir$i/moved
-			put more/old$i again
-			rm mnt/more/$i
+		program=$mutant FORGET_MUTANT=killed FORGET_MUTANT_AT=$((at + 50)) keep=yes start $profile
+		mkdir mnt/d
+		for i in {1..12}; do
+			echo "old $i" >mnt/d/old$i
+			echo "moving $i" >mnt/d/moving$i
 		done
-		ctl snapshot s
-		rm -rf kept-copy
-		cp -a source/.outage-stash/snapshots/s kept-copy
-		tree kept-copy kept
-		echo clear-cache >&9 # who answers is killed
-		check "$profile: killed at operation $at" soon server_gone
+		ctl checkpoint # 25 are made, and it may die before and after each
+		check "$profile: it lives as long as it should ($at)" kill -0 "$server"
+		for i in {1..12}; do
+			echo "new $i" >mnt/d/new$i
+			mv mnt/d/moving$i mnt/d/moved$i
+			rm mnt/d/old$i
+		done
+		echo checkpoint >&9 # which is killed
+		check "$profile: killed in the middle of a sync ($at)" soon server_gone
 		finish 2>/dev/null
 		soon not_mounted
-		# Its guardian is killed at the same place: then the next mount goes on.
 		soon unlocked
+		check "$profile: ROOT has a first part of it ($at)" run python3 prefix.py
+		tree source left
 		keep=yes start $profile
-		check "$profile: it can be mounted again ($at)" is_mounted
 		tree mnt seen
-		check "$profile: the rest was taken back ($at)" same kept seen
+		check "$profile: which the next mount shows ($at)" same left seen
 		stop
-		rm -rf kept-copy
 	done
 done
 
-# Directories that are made anew have other numbers then, each one that another of them had, on a file
-# system that gives a number again as soon as it is free. Whoever goes on has to know them.
-own_ext4() {
-	rm -rf source
-	mkdir source
-	truncate -s 4M image
-	mkfs.ext4 -q image >out 2>err && timeout 900 mount -o loop image source 2>err
-}
-mix_up() {
-	local i
-	put deep/left/early x
-	put deep/right/early x
-	rmdir mnt/first
-	for i in 1 2 3 4; do
-		rm mnt/d$i/file
-		mv mnt/d$i/moved mnt/moved$i
-		rmdir mnt/d$i/sub
-		rmdir mnt/d$i
-	done
-	mv -T mnt/full mnt/empty
-	python3 -c '
-import ctypes
-ctypes.CDLL(None).renameat2(-100, b"mnt/deep/left", -100, b"mnt/deep/right", 2) and exit(1)' || return 1
-	rm mnt/deep/left/* mnt/deep/right/*
-	rmdir mnt/deep/left mnt/deep/right
-	mkdir mnt/d1 mnt/new
-	rmdir mnt/new
-	mkdir mnt/d1/sub
-	put d1/file wrong
-	chmod 700 mnt/empty
-}
-mounted_or_gone() { answer_has mounted || server_gone; }
-# go_on: the next mount, which is killed at its second operation if $at is "all"
-go_on() {
-	: >answers
-	FORGET_MUTANT=$([ "$at" = all ] && echo killed) FORGET_MUTANT_AT=2 "$mutant" "$profile" source mnt \
-		</dev/null >answers 2>server.err &
-	server=$!
-	soon mounted_or_gone
-	answer_has mounted && return 0
-	wait "$server" 2>/dev/null
-	soon not_mounted
-	return 1
-}
-if [ "$(id -u)" != 0 ] || ! own_ext4; then skip "without an ext4 of its own"; fi
-for at in all 2 3 7 8 13 14 15 16 20 24 28 30 31 32 33; do
-	[ "$at" = all ] || [ $((at % 2)) = 1 ] && profile=minimal || profile=ext4-ordered
-	find source -mindepth 1 -delete 2>err
-	# Its guardian is killed at the same place.
-	program=$mutant FORGET_MUTANT=killed FORGET_MUTANT_AT=${at/all/2} keep=yes start "$profile"
-	mkdir -p mnt/d{1,2,3,4}/sub mnt/full mnt/empty mnt/first mnt/deep/{left,right}
-	for i in 1 2 3 4; do
-		chmod 71$i mnt/d$i
-		put d$i/file $i
-		put d$i/moved m$i
-	done
-	put full/a a
-	put deep/left/l l
-	put deep/right/r r
-	ctl checkpoint
-	tree mnt kept
-	mix_up || skip "no names can be exchanged"
-	tree mnt mixed
-	check "$profile: directories are removed, replaced and exchanged ($at)" fails diff kept mixed
-	kill -KILL "$server"
-	finish 2>/dev/null
-	soon not_mounted
-	soon unlocked
-	for ((kills = 0; kills < 60; kills++)); do
-		go_on && break
-		grep -q 'cannot be undone' server.err && break
-	done
-	cp server.err err
-	check "$profile: who was killed in between gets there ($at)" answer_has mounted
-	[ "$at" != all ] || check "$profile: which takes many" test $kills -gt 15
-	tree mnt seen
-	check "$profile: and all is as it was ($at)" same kept seen
-	stop
-done
-umount source 2>/dev/null
+# ---- what ROOT refuses ----
 
 start minimal
 mkdir mnt/d
 put d/a x
 ctl checkpoint
-mv mnt/d/a mnt/b
-put c x
 chattr_works() { chattr +i source/d 2>err; }
 if chattr_works; then
-	kill -KILL "$server"
-	finish 2>/dev/null
-	soon not_mounted
-	soon unlocked
-	check "what cannot be taken back is said" fails timeout 900 "$helpers/forget-server" minimal \
-		source mnt </dev/null
-	check "with what to do" grep -q 'cannot be undone: .*; mend that, or remove' err
-	check "and nothing before it was" test -e source/b
-	chattr -i source/d
-	keep=yes start minimal
-	check "then it is" holds mnt/d/a x
-	check "all of it" test ! -e mnt/b -a ! -e mnt/c
-	stop
-	start minimal
-	mkdir mnt/d
-	put d/a x
-	ctl checkpoint
 	mv mnt/d/a mnt/b
-	chattr +i source/d
-	check "a loss that stops half way is an error" fails ctl clear-cache
-	check "which says what to do" grep -q 'mount .* again' answers
-	finish
-	check "and ends the mount" test "$status" = 3
+	put c x
+	check "a sync that ROOT refuses fails" fails sync_it mnt
+	check "and is said" grep -q 'cannot be done in ROOT: ' server.err
+	check "what is seen stays" holds mnt/b x
+	check "ROOT is as it was" test -e source/d/a -a ! -e source/b
 	chattr -i source/d
-	keep=yes start minimal
-	check "the next one finishes it" holds mnt/d/a x
+	check "then it works" sync_it mnt mnt/c
+	check "all of it" test -e source/b -a -e source/c -a ! -e source/d/a
 	stop
 else
 	skip "no file can be made immutable here"

@@ -41,7 +41,10 @@ check "without a bug, the server of the mutants is fine" modelled 900 "server=$m
 while read -r bug profile what; do
 	check "$what is found with $profile" caught "$bug" "$profile"
 done <<'END'
-undo ext4-ordered an operation that is not taken back
+removal ext4-ordered a removal that ROOT does not get
+rename minimal a rename that ROOT does not get
+attributes btrfs an attribute that ROOT does not get
+new-data minimal data that is missing when a file gets its name
 page lazyfs a page that is not written
 size xfs a size that is not written
 truncation ext4-writeback a truncation that metadata does not bring

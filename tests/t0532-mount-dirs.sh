@@ -24,12 +24,12 @@ try_dirs() { # WHO... : as this user, on udir and its mount udmnt
 	timeout 900 "${@:-env}" "$OUTAGE" ctl udmnt sync >out 2>err
 	was=$(looks udir/a)
 	timeout 900 "$@" rmdir udmnt/a 2>err
-	check "a directory that may not be written to can be removed" test ! -e udir/a
+	check "a directory that may not be written to can be removed" test ! -e udmnt/a -a -d udir/a
 	"$@" mkdir udmnt/d
 	timeout 900 "$@" mv -T udmnt/d udmnt/c 2>err
-	check "and replaced" test ! -e udir/d -a "$(stat -c %a udir/c)" != 555
+	check "and replaced" test ! -e udmnt/d -a "$(stat -c %a udmnt/c)" != 555
 	timeout 900 "$@" rm -r udmnt/b 2>err
-	check "and a whole tree" test ! -e udir/b
+	check "and a whole tree" test ! -e udmnt/b -a -f udir/b/in/file
 	timeout 900 "${@:-env}" "$OUTAGE" ctl udmnt "${cut[@]}" >out 2>err
 	soon eval '[ "${cut[0]}" = clear-cache ] || ! mounted udmnt'
 	check "after a power cut (${cut[*]}) it is back" test -d udir/a -a "$(stat -c %a udir/c)" = 555

@@ -41,7 +41,8 @@ check "nor pages that are not there" test $status = 2
 check "which is said" complains "no page 8: j has 1 unsynced page"
 check "and nothing was done" test ! -s root3/j
 outage ctl mnt sync-pages file=j pages=1
-check "a page that is there is synced" test $status = 0 -a "$(cat root3/j)" = abc
+check "a page that is there is synced" test $status = 0 -a "$(cat mnt/j)" = abc
+check "but a file without a durable name is not in ROOT" test ! -e root3/j
 outage ctl mnt sync file=j
 check "a file that is there can be synced again" test $status = 0
 outage ctl mnt error op=fsync error=EIO file=j

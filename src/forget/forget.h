@@ -3,17 +3,12 @@
  * forget.h - the file system that forgets: a mount over a directory, ROOT, which shows the
  * application's data; after a power cut, only synced data is left.
  *
- * F1: ROOT holds the durable part of file contents and nothing else; newer data is in memory
- *     (fs/pagecache). Killing the server loses it, as a power cut would.
- * F2: names and attributes are changed in ROOT at once, so that the kernel's rules apply to them.
- *     F2: names and attributes are changed in ROOT at once, so that the kernel's rules apply to
- *     them. If the profile says that they wait for a sync, each change is in a log (fs/pending)
- *     with the steps that undo it; removed files are kept in a hidden directory of ROOT until the
- *     removal is durable. A power cut undoes pending changes. A file in that directory has the log,
- *     too: if the server is killed, its parent, or the next mount of the same ROOT, undoes the
- *     changes first.
+ * F1: ROOT holds what is durable and nothing else: contents, names and attributes. All newer
+ *     changes are in memory (forget_tree.h), with a log of them.
+ * F2: a sync does in ROOT what the profile promises, one change after the other. A power cut
+ *     forgets the rest. Killing the server is a power cut.
  * F3: one mount has one ROOT (a lock says so). However the mount ends, ROOT is then in the state
- *     that survives a power cut, or the next mount brings ROOT into that state and says so.
+ *     that survives a power cut. Only the way back to a snapshot is finished by the next mount.
  *
  * The kernel may cache names, attributes and pages: all changes come through it. The kernel is told
  * to forget everything that is lost or rolled back.
@@ -104,7 +99,7 @@ int forget_trace_add(struct forget *f, const struct trace *t, struct err *err) m
 /* Returns the trace's size in bytes; events gathered for the next frame are not counted. */
 uint64_t forget_trace_size(const struct forget *f);
 
-/* Undoes the pending operations of a killed server in ROOT. Returns 1 if there were any. */
+/* Finishes the way back to a snapshot for a killed server. Returns 1 if there was one. */
 int forget_recover(const char *root, struct err *err) must_check;
 
 #endif

@@ -1,107 +1,84 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_attr.c - attributes. ROOT has all of them, except the size and times of a file with data
- * in memory, which the node has, and the count of links that only the stash has.
+ * forget_attr.c - attributes. A node has all that differ from ROOT's (looks), except the size and
+ * times of data in memory (forget_file.h), and the count of links, which its names tell.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <linux/limits.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "forget/forget_impl.h"
-
-enum { BLOCK = 512 };
+#include "forget/forget_call.h"
+#include "fs/acl.h"
 
 /*
  * Returns how long the kernel may keep attributes: for ever, as all changes come through this
  * server, which tells the kernel of losses. But writes take set-id bits away, which the kernel
  * would not notice.
  */
-double forget_attr_keep_s(const struct stat *st)
+static double keep_s(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) && (st->st_mode & (S_ISUID | S_ISGID)) ? 0 : 86400;
 }
 
 /* ---- reading ---- */
 
-static bool is_later(struct timespec a, struct timespec b)
+int forget_attr_stat(struct forget *f, struct node *n, struct stat *st)
 {
-	return a.tv_sec > b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
-}
+	const struct looks *l = n->looks;
+	int rc = forget_root_looks(f, n, st);
 
-/* Counts the links outside of the stash, again if the stash changed meanwhile. */
-int forget_attr_links(struct node *n, int fd, nlink_t *links)
-{
-	for (;;) {
-		unsigned ended = atomic_load(&n->stash_ended);
-		struct stat st;
-
-		if (fstatat(fd, "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
-			return -errno;
-		nlink_t stashed = atomic_load(&n->stash_links);
-		*links = st.st_nlink - min(stashed, st.st_nlink);
-		if (atomic_load(&n->stash_begun) == ended)
-			return 0;
-		sched_yield();
+	if (rc)
+		return rc;
+	if (l) {
+		st->st_mode = n->type | l->mode;
+		st->st_uid = l->uid;
+		st->st_gid = l->gid;
+		st->st_atim = l->atime;
+		st->st_mtim = l->mtime;
+		st->st_ctim = l->ctime;
 	}
-}
-
-static void overlay_links(struct forget *f, struct node *n, struct stat *st)
-{
-	auto_pin at = node_pinned(f, n);
-
-	if (at.fd < 0)
-		st->st_nlink -= min((nlink_t)atomic_load(&n->stash_links), st->st_nlink);
-	else if (forget_attr_links(n, at.fd, &st->st_nlink))
-		forget_log(f, "links of inode %llu cannot be counted: %m", llu(n->ino));
-}
-
-void forget_attr_overlay(struct forget *f, struct node *n, struct stat *st)
-{
-	if (atomic_load(&n->stash_begun))
-		overlay_links(f, n, st);
-	if (n == &f->root && f->stash_fd >= 0 && st->st_nlink > 2)
-		st->st_nlink--; /* the stash itself */
-	if (!atomic_load(&n->live))
-		return;
-	auto_lock(&n->lock);
-	if (n->pf) {
-		uint64_t more = pagefile_dirty_bytes(n->pf);
-		uint64_t most = (pagefile_size(n->pf) + BLOCK - 1) / BLOCK;
-
-		st->st_size = (off_t)pagefile_size(n->pf);
-		/*
-		 * The space to be allocated is unknown; this counts the data still to be written.
-		 */
-		if (more)
-			st->st_blocks =
-				(blkcnt_t)max(min((uint64_t)st->st_blocks + more / BLOCK, most),
-					      min(more / BLOCK, most));
-	}
-	if (n->times) {
-		st->st_mtim = n->mtime;
-		if (is_later(n->ctime, st->st_ctim))
-			st->st_ctim = n->ctime;
-	}
-}
-
-/* Gives the attributes that an application sees. */
-static int attr_stat(struct forget *f, struct node *n, int fd, struct stat *st)
-{
-	if (fstatat(fd, "", st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
-		return -errno;
-	forget_attr_overlay(f, n, st);
+	if (n->in && n->in->times)
+		st->st_mtim = st->st_ctim = n->in->mtime;
+	st->st_ino = n->ino;
+	st->st_nlink = node_links(f, n, st->st_nlink);
 	return 0;
 }
 
+/* Gives the attributes that a program sees. */
 static int stat_node(struct forget *f, struct node *n, struct stat *st)
 {
-	auto_pin at = node_pinned(f, n);
+	int rc;
 
-	return at.fd < 0 ? at.fd : attr_stat(f, n, at.fd, st);
+	owned_take(&f->tree.lock);
+	rc = forget_attr_stat(f, n, st);
+	owned_give(&f->tree.lock);
+	if (rc || !S_ISREG(n->type))
+		return rc;
+	auto_data(f, n);
+	if (n->file)
+		forget_file_overlay(n->file, st);
+	return 0;
+}
+
+int forget_entry(struct forget *f, struct node *n, struct fuse_entry_param *e)
+{
+	struct stat st;
+	int rc = stat_node(f, n, &st);
+
+	if (rc)
+		return rc;
+	*e = (struct fuse_entry_param){
+		.ino = node_id(f, n),
+		.attr = st,
+		.attr_timeout = keep_s(&st),
+		.entry_timeout = FORGET_KEEP_S,
+	};
+	auto_owned(&f->tree.lock);
+	n->nlookup++;
+	return 0;
 }
 
 void forget_on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -119,37 +96,26 @@ void forget_on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	if (rc)
 		fuse_reply_err(req, (int)-rc);
 	else
-		fuse_reply_attr(req, &st, call_is_late(&c) ? 0 : forget_attr_keep_s(&st));
+		fuse_reply_attr(req, &st, call_is_late(&c) ? 0 : keep_s(&st));
 	call_done(&c);
 }
 
-static int ask_root(struct forget *f, struct node *n, int mask)
-{
-	auto_pin at = node_pinned(f, n);
-
-	return at.fd < 0 ? at.fd
-			 : result(faccessat(AT_FDCWD, fd_path(at.fd).text, mask, AT_EACCESS));
-}
-
-int forget_attr_allowed(struct forget *f, struct node *n, int mask)
-{
-	if (f->opts.allow_other || (!geteuid() && !(mask & X_OK)))
-		return 0; /* the kernel has checked, or everything is allowed */
-	return ask_root(f, n, mask);
-}
-
 /*
- * Handles access(2) and chdir(2), if the kernel does not check by itself. These checks are no
+ * Handles access(2) and chdir(2), if the kernel does not check by itself: then only root uses the
+ * mount. Root may do everything but run a file without any right to be run. These checks are no
  * operations: faults do not see them.
  */
 void forget_on_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
 	struct forget *f = forget_of(req);
+	struct stat st = { 0 };
 	int rc;
 
 	pthread_rwlock_rdlock(&f->gate);
-	rc = f->dead ? -ENOTCONN : ask_root(f, node_of(f, ino), mask);
+	rc = f->dead ? -ENOTCONN : stat_node(f, node_of(f, ino), &st);
 	pthread_rwlock_unlock(&f->gate);
+	if (!rc && (mask & X_OK) && !S_ISDIR(st.st_mode) && !(st.st_mode & 0111))
+		rc = -EACCES;
 	fuse_reply_err(req, -rc);
 }
 
@@ -179,93 +145,102 @@ static enum posix_op setattr_op(int to_set)
 	return POSIX_UTIMENS;
 }
 
-static struct timespec time_to_set(const struct timespec *t, bool set, bool now)
+/* Returns the mode after a change of owner, as the kernel does. */
+static uint32_t mode_after_chown(const struct node *n, uint32_t mode)
 {
-	if (set && !now)
-		return *t;
-	return (struct timespec){ .tv_nsec = now ? UTIME_NOW : UTIME_OMIT };
+	if (S_ISDIR(n->type))
+		return mode;
+	if ((mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP))
+		mode &= ~(uint32_t)S_ISGID;
+	return mode & ~(uint32_t)S_ISUID;
 }
 
-static int set_in_root(int fd, const struct stat *st, int to_set)
+/* Makes the new attributes of the old ones. */
+static void new_looks(struct redo *r, const struct stat *now, const struct stat *st, int to_set)
 {
-	struct fd_path path = fd_path(fd);
-	int rc = 0;
+	struct looks *l = &r->looks;
+	struct timespec time;
 
-	/* The owner comes first: its change takes set-id bits away. */
-	if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
-		rc = result(fchownat(fd, "", to_set & FUSE_SET_ATTR_UID ? st->st_uid : (uid_t)-1,
-				     to_set & FUSE_SET_ATTR_GID ? st->st_gid : (gid_t)-1,
-				     AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW));
-	if (!rc && (to_set & FUSE_SET_ATTR_MODE))
-		rc = result(chmod(path.text, st->st_mode & 07777));
-	if (!rc && (to_set & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME))) {
-		struct timespec times[2] = {
-			time_to_set(&st->st_atim, to_set & FUSE_SET_ATTR_ATIME,
-				    to_set & FUSE_SET_ATTR_ATIME_NOW),
-			time_to_set(&st->st_mtim, to_set & FUSE_SET_ATTR_MTIME,
-				    to_set & FUSE_SET_ATTR_MTIME_NOW),
-		};
-
-		rc = result(utimensat(AT_FDCWD, path.text, times, 0));
+	clock_gettime(CLOCK_REALTIME, &time);
+	*l = (struct looks){ .mode = now->st_mode & 07777,
+			     .uid = now->st_uid,
+			     .gid = now->st_gid,
+			     .atime = to_set & FUSE_SET_ATTR_ATIME_NOW ? time : st->st_atim,
+			     .mtime = to_set & FUSE_SET_ATTR_MTIME_NOW ? time : st->st_mtim };
+	if (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) {
+		r->sets |= LOOKS_OWNER;
+		l->mode = mode_after_chown(r->node, l->mode);
 	}
-	return rc;
+	if (to_set & FUSE_SET_ATTR_UID)
+		l->uid = st->st_uid;
+	if (to_set & FUSE_SET_ATTR_GID)
+		l->gid = st->st_gid;
+	if (to_set & FUSE_SET_ATTR_MODE) {
+		r->sets |= LOOKS_MODE;
+		l->mode = st->st_mode & 07777;
+	}
+	r->sets |= to_set & FUSE_SET_ATTR_ATIME ? LOOKS_ATIME : 0;
+	r->sets |= to_set & FUSE_SET_ATTR_MTIME ? LOOKS_MTIME : 0;
 }
 
-/* Copies times that were set to the live times. */
-static void follow_times(struct node *n, int fd, int to_set)
+/* Data that is not durable gets the time that was set, and knows which bits a write removes. */
+static void follow(struct forget *f, const struct redo *r)
 {
-	struct stat st;
+	struct node_file *x;
 
-	if (!atomic_load(&n->live) || fstatat(fd, "", &st, AT_EMPTY_PATH))
+	if (!S_ISREG(r->node->type))
 		return;
-	auto_lock(&n->lock);
-	if (n->times) {
-		if (to_set & FUSE_SET_ATTR_MTIME)
-			n->mtime = st.st_mtim;
-		n->ctime = st.st_ctim;
-	}
+	auto_data(f, r->node);
+	x = r->node->file;
+	if (!x)
+		return;
+	if (x->times && (r->sets & LOOKS_MTIME))
+		x->mtime = r->looks.mtime;
+	if (x->times)
+		clock_gettime(CLOCK_REALTIME, &x->ctime);
+	if (r->sets & (LOOKS_MODE | LOOKS_OWNER))
+		x->setid = (r->looks.mode & (S_ISUID | S_ISGID)) | (x->setid & SETID_CAPABILITY);
 }
 
-static int set_waiting(struct call *c, struct node *n, int fd, const struct stat *st, int to_set)
+static int set_attributes(struct call *c, struct node *n, const struct stat *st, int to_set)
 {
-	struct undo u = { .kind = PENDING_ATTR, .ino = n->ino, .is_dir = S_ISDIR(n->type) };
+	struct redo r = { .kind = PENDING_ATTR, .number = c->ev.number, .node = n };
 	struct forget *f = c->f;
-	struct stat old;
+	struct stat now;
 	int rc;
 
-	auto_names(f);
-	if (fstatat(fd, "", &old, AT_EMPTY_PATH))
-		return -errno;
-	undo_attributes(&u, &old);
-	rc = forget_log_intend(f, &u);
+	auto_owned(&f->log_lock);
+	owned_take(&f->tree.lock);
+	rc = forget_attr_stat(f, n, &now);
+	owned_give(&f->tree.lock);
 	if (rc)
 		return rc;
-	rc = set_in_root(fd, st, to_set);
-	/* A change that was done in part waits as well. */
-	forget_log_add(f, &u, (struct node *[4]){ NULL, NULL, n, NULL }, c->ev.number);
+	new_looks(&r, &now, st, to_set);
+	rc = forget_redo_do(f, &r);
+	if (!rc)
+		follow(f, &r);
 	return rc;
 }
 
-static int set_attributes(struct call *c, struct node *n, int fd, const struct stat *st, int to_set)
+static const char capability[] = "security.capability";
+
+unsigned forget_attr_setid(struct forget *f, struct node *n)
 {
-	int rc = forget_log_waits(c->f, n) ? set_waiting(c, n, fd, st, to_set)
-					   : set_in_root(fd, st, to_set);
+	struct xattrs *all = NULL;
+	unsigned bits = 0;
+	struct stat st;
 
-	follow_times(n, fd, to_set);
-	if (to_set & FUSE_SET_ATTR_MODE)
-		atomic_store(&n->setid, (st->st_mode & (S_ISUID | S_ISGID)) |
-						(atomic_load(&n->setid) & SETID_CAPABILITY));
-	return rc;
-}
-
-unsigned forget_attr_setid(int fd, const struct stat *st)
-{
-	char value[64];
-
-	return (st->st_mode & (S_ISUID | S_ISGID)) |
-	       (getxattr(fd_path(fd).text, "security.capability", value, sizeof(value)) > 0
-			? SETID_CAPABILITY
-			: 0);
+	auto_owned(&f->tree.lock);
+	if (!forget_attr_stat(f, n, &st))
+		bits = st.st_mode & (S_ISUID | S_ISGID);
+	if ((n->looks && n->looks->own_xattrs) || n->unmade) {
+		all = node_xattrs(f, n);
+		bits |= xattrs_find(all, capability) ? SETID_CAPABILITY : 0;
+		xattrs_unref(all);
+	} else if (forget_root_get_xattr(f, n, capability, NULL, 0) > 0) {
+		bits |= SETID_CAPABILITY;
+	}
+	return bits;
 }
 
 struct xattr_change {
@@ -274,7 +249,7 @@ struct xattr_change {
 	int flags;
 };
 
-static int change_xattr(struct call *c, struct node *n, int fd, const struct xattr_change *x);
+static int change_xattr(struct call *c, struct node *n, const struct xattr_change *x);
 
 static bool in_group(fuse_req_t req, gid_t gid)
 {
@@ -290,54 +265,55 @@ static bool in_group(fuse_req_t req, gid_t gid)
 	return false;
 }
 
-void forget_attr_drop_setid(struct call *c, struct node *n)
+void forget_attr_drop_setid(struct call *c, struct node *n, unsigned setid)
 {
 	struct stat st;
 	mode_t drop = S_ISUID;
-	auto_pin at = node_pinned(c->f, n);
 
-	if (at.fd < 0)
-		return;
-	if (atomic_load(&n->setid) & SETID_CAPABILITY) {
-		struct xattr_change x = { "security.capability", NULL, 0, 0 };
+	if (setid & SETID_CAPABILITY) {
+		struct xattr_change x = { capability, NULL, 0, 0 };
 
-		change_xattr(c, n, at.fd, &x);
+		change_xattr(c, n, &x);
 	}
-	if (fuse_req_ctx(c->req)->uid && !fstatat(at.fd, "", &st, AT_EMPTY_PATH)) {
-		if ((st.st_mode & S_IXGRP) || !in_group(c->req, st.st_gid))
-			drop |= S_ISGID;
-		if (st.st_mode & drop) {
-			st.st_mode &= ~drop;
-			set_attributes(c, n, at.fd, &st, FUSE_SET_ATTR_MODE);
-		}
+	if (!fuse_req_ctx(c->req)->uid || stat_node(c->f, n, &st))
+		return;
+	if ((st.st_mode & S_IXGRP) || !in_group(c->req, st.st_gid))
+		drop |= S_ISGID;
+	if (st.st_mode & drop) {
+		st.st_mode &= ~drop;
+		if (set_attributes(c, n, &st, FUSE_SET_ATTR_MODE))
+			forget_log(c->f, "set-id bits of inode %llu stay", llu(n->ino));
 	}
 }
 
-static int set_all(struct call *c, struct node *n, struct stat *st, int to_set, bool open,
-		   struct stat *now)
+static int truncate_node(struct call *c, struct node *n, uint64_t size)
 {
-	static const int in_root = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID |
-				   FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME;
-	struct forget *f = c->f;
-	auto_pin at = node_pinned(f, n);
+	unsigned setid;
+	int rc;
+
+	owned_take(forget_data_lock(c->f, n));
+	struct node_file *x = forget_file(c->f, n);
+	rc = forget_file_truncate(x, size, c->ev.number);
+	if (!rc && c->act.durable)
+		rc = pagefile_sync_size(x->pf, true);
+	setid = x->setid;
+	owned_give(forget_data_lock(c->f, n));
+	if (!rc && setid)
+		forget_attr_drop_setid(c, n, setid);
+	return rc;
+}
+
+static int set_all(struct call *c, struct node *n, struct stat *st, int to_set, struct stat *now)
+{
+	static const int others = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID |
+				  FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME;
 	int rc = 0;
 
-	if (at.fd < 0)
-		return at.fd;
-	if ((to_set & FUSE_SET_ATTR_SIZE) && !open)
-		rc = forget_attr_allowed(f, n, W_OK);
-	if (!rc && (to_set & FUSE_SET_ATTR_SIZE)) {
-		pthread_mutex_lock(&n->lock);
-		rc = forget_data_truncate(f, n, (uint64_t)st->st_size, c->ev.number);
-		if (!rc && c->act.durable)
-			rc = pagefile_sync_size(n->pf, true);
-		pthread_mutex_unlock(&n->lock);
-	}
-	if (!rc && (to_set & FUSE_SET_ATTR_SIZE) && atomic_load(&n->setid))
-		forget_attr_drop_setid(c, n);
-	if (!rc && (to_set & in_root))
-		rc = set_attributes(c, n, at.fd, st, to_set);
-	return rc ? rc : attr_stat(f, n, at.fd, now);
+	if (to_set & FUSE_SET_ATTR_SIZE)
+		rc = truncate_node(c, n, (uint64_t)st->st_size);
+	if (!rc && (to_set & others))
+		rc = set_attributes(c, n, st, to_set);
+	return rc ? rc : stat_node(c->f, n, now);
 }
 
 void forget_on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
@@ -349,6 +325,7 @@ void forget_on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
 	struct call c;
 	int64_t rc;
 
+	(void)fi;
 	if (to_set & FUSE_SET_ATTR_ATIME_NOW)
 		to_set |= FUSE_SET_ATTR_ATIME;
 	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
@@ -363,20 +340,87 @@ void forget_on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
 	}
 	rc = call_begin_what(&c, req, &what);
 	if (!rc)
-		rc = set_all(&c, n, st, to_set, fi, &now);
+		rc = set_all(&c, n, st, to_set, &now);
 	if (!rc && what.op == POSIX_CHOWN)
 		c.ev.arg = now.st_mode; /* the mode may have lost set-id bits */
 	rc = call_end(&c, rc);
 	if (rc)
 		fuse_reply_err(req, (int)-rc);
 	else
-		fuse_reply_attr(req, &now, forget_attr_keep_s(&now));
+		fuse_reply_attr(req, &now, keep_s(&now));
 	call_done(&c);
 }
 
 /* ---- extended attributes ---- */
 
-/* Replies with the value of NAME or, if NAME is NULL, the list of all names. */
+struct xattrs *node_xattrs(struct forget *f, struct node *n)
+{
+	struct xattrs *all = n->looks && n->looks->own_xattrs ? n->looks->xattrs
+			     : n->unmade		      ? n->unmade->looks.xattrs
+							      : NULL;
+
+	assert_owned(&f->tree.lock);
+	if (!n->unmade && !(n->looks && n->looks->own_xattrs))
+		return forget_root_xattrs(f, n);
+	if (all)
+		all->refs++;
+	return all;
+}
+
+void looks_chmod(struct looks *l, mode_t type)
+{
+	struct reffs_inode i = { .type = S_ISLNK(type) ? TREE_SYMLINK : TREE_FILE,
+				 .mode = l->mode,
+				 .xattrs = l->xattrs };
+
+	acl_chmod(&i);
+	l->xattrs = i.xattrs;
+}
+
+static int copy_out(char *out, size_t size, const void *data, size_t len)
+{
+	if (size && len > size)
+		return -ERANGE;
+	if (size)
+		memcpy(out, data, len);
+	return (int)len;
+}
+
+static int get_one(const struct xattrs *all, const char *name, char *out, size_t size)
+{
+	const struct blob *b = xattrs_find(all, name);
+	size_t skip = strlen(name) + 1;
+
+	return b ? copy_out(out, size, b->data + skip, b->len - skip) : -ENODATA;
+}
+
+static int list_all(const struct xattrs *all, char *out, size_t size)
+{
+	auto_strbuf names = STRBUF_INIT;
+
+	for (size_t i = 0; all && i < all->n; i++)
+		strbuf_add(&names, all->v[i]->data, strlen(all->v[i]->data) + 1);
+	return copy_out(out, size, strbuf_str(&names), names.len);
+}
+
+/* Gets the value of an attribute or, if `name` is NULL, the list of all names. */
+static int get_xattr(struct forget *f, struct node *n, const char *name, char *out, size_t size)
+{
+	struct xattrs *all;
+	int rc;
+
+	auto_owned(&f->tree.lock);
+	if (!n->unmade && !(n->looks && n->looks->own_xattrs))
+		return name ? forget_root_get_xattr(f, n, name, out, size)
+			    : forget_root_list_xattr(f, n, out, size);
+	all = node_xattrs(f, n);
+	rc = name ? get_one(all, name, out, size) : list_all(all, out, size);
+	xattrs_unref(all);
+	/* The system says that there is none of this kind. */
+	return rc == -ENODATA ? min(forget_root_get_xattr(f, &f->tree.root, name, NULL, 0), 0) ?: rc
+			      : rc;
+}
+
 static void get_and_reply(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
 	struct node *n = node_of(forget_of(req), ino);
@@ -384,14 +428,8 @@ static void get_and_reply(fuse_req_t req, fuse_ino_t ino, const char *name, size
 	struct call c;
 	int64_t rc = call_begin(&c, req, POSIX_GETXATTR, .node = n, .name2 = name);
 
-	if (!rc) {
-		auto_pin at = node_pinned(c.f, n);
-		struct fd_path path = fd_path(at.fd);
-
-		rc = at.fd < 0 ? at.fd
-		     : name    ? result(getxattr(path.text, name, value, size))
-			       : result(listxattr(path.text, value, size));
-	}
+	if (!rc)
+		rc = get_xattr(c.f, n, name, value, size);
 	rc = call_end(&c, rc);
 	if (rc < 0)
 		fuse_reply_err(req, (int)-rc);
@@ -412,56 +450,59 @@ void forget_on_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 	get_and_reply(req, ino, NULL, size);
 }
 
-static int change_in_root(int fd, const struct xattr_change *x)
+/* Checks an access list as the kernel does. Returns 1 if it is empty, which removes it. */
+static int check_list(const struct node *n, const struct xattr_change *x)
 {
-	struct fd_path path = fd_path(fd);
-
-	return result(x->value ? setxattr(path.text, x->name, x->value, x->len, x->flags)
-			       : removexattr(path.text, x->name));
-}
-
-static int change_waiting(struct call *c, struct node *n, int fd, const struct xattr_change *x)
-{
-	struct undo u = { .kind = PENDING_XATTR, .ino = n->ino, .is_dir = S_ISDIR(n->type) };
-	struct fd_path path = fd_path(fd);
-	auto_free char *old = xmalloc(XATTR_SIZE_MAX);
-	struct forget *f = c->f;
-	struct stat st;
-	ssize_t len;
+	auto_acl acl = { 0 };
 	int rc;
 
-	auto_names(f);
-	if (fstatat(fd, "", &st, AT_EMPTY_PATH))
-		return -errno;
-	undo_attributes(&u, &st); /* an access control list changes the mode, too */
-	len = getxattr(path.text, x->name, old, XATTR_SIZE_MAX);
-	if (len < 0 && errno != ENODATA)
-		return -errno;
-	u.xattr = (char *)x->name;
-	u.value = len < 0 ? NULL : old;
-	u.value_len = len < 0 ? 0 : (size_t)len;
-	rc = forget_log_intend(f, &u);
-	if (rc)
-		return rc;
-	rc = change_in_root(fd, x);
-	if (rc)
-		forget_log_cancel(f, &u);
-	else
-		forget_log_add(f, &u, (struct node *[4]){ NULL, NULL, n, NULL }, c->ev.number);
+	if (strncmp(x->name, "system.posix_acl", 16) != 0 || !x->value)
+		return 0;
+	rc = x->len ? acl_parse(x->value, x->len, &acl) : 0;
+	if (rc || !acl.n)
+		return rc ? rc : 1;
+	if (streq(x->name, ACL_DEFAULT) && !S_ISDIR(n->type))
+		return -EACCES;
+	return acl_valid(&acl);
+}
+
+/* Checks what ROOT's file system would check, and whether it knows attributes of this kind. */
+static int check_change(struct forget *f, struct node *n, const struct xattr_change *x)
+{
+	int had = get_xattr(f, n, x->name, NULL, 0), rc;
+
+	if (had < 0 && had != -ENODATA)
+		return had;
+	if (!x->value && had < 0)
+		return strncmp(x->name, "system.posix_acl", 16) ? -ENODATA : 0;
+	if (x->value && (x->flags & XATTR_CREATE) && had >= 0)
+		return -EEXIST;
+	if (x->value && (x->flags & XATTR_REPLACE) && had < 0)
+		return -ENODATA;
+	rc = check_list(n, x);
 	return rc;
 }
 
-static int change_xattr(struct call *c, struct node *n, int fd, const struct xattr_change *x)
+static int change_xattr(struct call *c, struct node *n, const struct xattr_change *x)
 {
-	int rc = forget_log_waits(c->f, n) ? change_waiting(c, n, fd, x) : change_in_root(fd, x);
+	struct redo r = { .kind = PENDING_XATTR, .number = c->ev.number, .node = n };
+	struct forget *f = c->f;
+	int rc;
 
-	if (!rc && streq(x->name, "security.capability")) {
-		if (x->value)
-			atomic_fetch_or(&n->setid, SETID_CAPABILITY);
-		else
-			atomic_fetch_and(&n->setid, ~(unsigned)SETID_CAPABILITY);
-	}
-	return rc;
+	auto_owned(&f->log_lock);
+	rc = check_change(f, n, x);
+	if (rc < 0)
+		return rc;
+	r.xattr = xstrdup(x->name);
+	r.value = x->value && !rc ? blob_new(x->value, x->len) : NULL;
+	rc = forget_redo_do(f, &r);
+	if (rc || !streq(x->name, capability))
+		return rc;
+	auto_data(f, n);
+	if (n->file)
+		n->file->setid = (n->file->setid & ~(unsigned)SETID_CAPABILITY) |
+				 (x->value ? SETID_CAPABILITY : 0);
+	return 0;
 }
 
 /*
@@ -484,11 +525,8 @@ static void change_and_reply(fuse_req_t req, enum posix_op op, fuse_ino_t ino,
 	int64_t rc = call_begin(&c, req, op, .node = n, .name2 = x->name, .arg = (uint32_t)x->flags,
 				.payload = x->value, .payload_len = x->len);
 
-	if (!rc) {
-		auto_pin at = node_pinned(f, n);
-
-		rc = at.fd < 0 ? at.fd : change_xattr(&c, n, at.fd, x);
-	}
+	if (!rc)
+		rc = change_xattr(&c, n, x);
 	if (!rc)
 		tell_mode(f, n, x->name);
 	call_reply(&c, rc);

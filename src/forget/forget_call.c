@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "forget/forget_impl.h"
+#include "forget/forget_call.h"
 
 uint64_t forget_clock_ns(void)
 {
@@ -159,11 +159,13 @@ static int first_of_run(struct call *c)
 	struct node *n = c->node;
 	int64_t rc = 0;
 
-	auto_lock(&n->lock);
-	if (n->pf)
-		rc = pagefile_read(n->pf, data, c->act.first_offset, c->act.first_len);
+	auto_data(c->f, n);
+	struct pagefile *pf = n->file ? n->file->pf : NULL;
+
+	if (pf)
+		rc = pagefile_read(pf, data, c->act.first_offset, c->act.first_len);
 	if (rc > 0)
-		rc = pagefile_write_durable(n->pf, data, c->act.first_offset, (size_t)rc);
+		rc = pagefile_write_durable(pf, data, c->act.first_offset, (size_t)rc);
 	return rc < 0 ? (int)rc : 0;
 }
 

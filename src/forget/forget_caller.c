@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_caller.c - takes the caller's umask, user and group for one call, and gives them up again.
- * Each thread has a umask and credentials of its own.
+ * forget_caller.c - takes another user and group for one call, and gives them up again. Each thread
+ * has a umask and credentials of its own.
  */
-#include "forget/forget_impl.h"
+#include "forget/forget_call.h"
 
 #include <linux/capability.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static _Thread_local bool own_umask;
+static _Thread_local bool own_umask, is_other;
 static _Thread_local mode_t umask_now;
 static _Thread_local uid_t own_uid; /* never changes */
 static _Thread_local gid_t own_gid;
@@ -29,36 +29,29 @@ static void keep_capabilities(void)
 	syscall(SYS_capset, &head, data);
 }
 
-static bool is_other(const struct fuse_ctx *who)
+void forget_caller_enter(uid_t uid, gid_t gid, mode_t mask)
 {
-	return !own_uid && (who->uid || who->gid != own_gid);
-}
-
-void forget_caller_enter(fuse_req_t req)
-{
-	const struct fuse_ctx *who = fuse_req_ctx(req);
-
 	if (!own_umask) {
 		own_umask = !unshare(CLONE_FS);
 		umask(umask_now = 0);
 		own_uid = geteuid();
 		own_gid = getegid();
 	}
-	if (umask_now != who->umask)
-		umask(umask_now = who->umask);
-	if (!is_other(who))
+	if (umask_now != mask)
+		umask(umask_now = mask);
+	is_other = !own_uid && (uid || gid != own_gid);
+	if (!is_other)
 		return;
-	setfsgid(who->gid);
-	setfsuid(who->uid);
+	setfsgid(gid);
+	setfsuid(uid);
 	keep_capabilities();
 }
 
-void forget_caller_leave(fuse_req_t req)
+void forget_caller_leave(void)
 {
-	const struct fuse_ctx *who = fuse_req_ctx(req);
-
-	if (!is_other(who))
+	if (!is_other)
 		return;
 	setfsuid(own_uid);
 	setfsgid(own_gid);
+	is_other = false;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* forget_copy.c - copies a tree with all contents, owners, times and links. */
-#include "forget/forget_impl.h"
+/* forget_copy.c - copies a tree with all contents, owners, times and links; removes one. */
+#include "forget/forget_mount.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/xattr.h>
@@ -14,10 +15,17 @@
 
 enum { COPY_DEPTH = 2000, COPY_BUF = 1 << 20 };
 
+/* A file with several names, and the first one in the copy. */
+struct copied {
+	uint64_t ino;
+	char *path;
+};
+
 struct copying {
-	struct recover_places *places; /* the place in the copy of each inode of the original */
-	struct undo_place *at;
-	const char *skip; /* a name in the top directory */
+	struct vec_of(struct copied) linked; /* in order of number */
+	int top;			     /* the copy's top directory */
+	struct strbuf path;		     /* below it, of the directory that is copied */
+	const char *skip;		     /* a name in the top directory */
 };
 
 static int copy_bytes(int in, int out, off_t size)
@@ -87,13 +95,18 @@ static int copy_attributes(int from_dir, const char *from, int to_dir, const cha
 	return rc ? rc : result(utimensat(AT_FDCWD, out_path.text, times, 0));
 }
 
+/* Makes a link to the copy of the file. Returns 1 if it has none yet: this is to be the first. */
 static int copy_link(struct copying *c, const struct stat *st, int to, const char *name)
 {
-	auto_fd first = c->at->open(c->at, st->st_ino);
+	size_t i = first_where(k, c->linked.n, c->linked.v[k].ino >= st->st_ino);
 
-	if (first < 0)
-		return first;
-	return result(linkat(AT_FDCWD, fd_path(first).text, to, name, AT_SYMLINK_FOLLOW));
+	if (i < c->linked.n && c->linked.v[i].ino == st->st_ino)
+		return result(linkat(c->top, c->linked.v[i].path, to, name, 0));
+	vec_push(&c->linked, (struct copied){ 0 });
+	memmove(c->linked.v + i + 1, c->linked.v + i, (c->linked.n - 1 - i) * sizeof(*c->linked.v));
+	c->linked.v[i] =
+		(struct copied){ st->st_ino, xasprintf("%s%s", strbuf_str(&c->path), name) };
+	return 1;
 }
 
 static int copy_file(int from, int to, const char *name, const struct stat *st)
@@ -118,72 +131,166 @@ static __attribute__((noinline)) int copy_symlink(int from, int to, const char *
 	return result(symlinkat(target, to, name));
 }
 
-static int copy_dir(struct copying *c, int from, int to, uint64_t ino, int depth);
+static int copy_dir(struct copying *c, int from, int to, int depth);
 
-static int copy_entry(struct copying *c, int from, int to, uint64_t dir, const char *name,
-		      int depth)
+/* A copy without the deepest directories would be incomplete. */
+static int copy_below(struct copying *c, int from, int to, const char *name, int depth)
+{
+	size_t len = c->path.len;
+	int rc = depth ? result(mkdirat(to, name, 0700)) : -ENAMETOOLONG;
+
+	if (rc)
+		return rc;
+	auto_fd in = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd out = openat(to, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (in < 0 || out < 0)
+		return -errno;
+	strbuf_addf(&c->path, "%s/", name);
+	rc = copy_dir(c, in, out, depth - 1);
+	strbuf_cut(&c->path, len);
+	return rc;
+}
+
+static int copy_entry(struct copying *c, int from, int to, const char *name, int depth)
 {
 	struct stat st;
-	int rc;
+	int rc = 1;
 
 	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	rc = !S_ISDIR(st.st_mode) && st.st_nlink > 1 ? copy_link(c, &st, to, name) : -ENOENT;
-	/* All names of the inode are places of it: undoing may remove some of these. */
-	if (!rc || rc == -ENOENT)
-		recover_places_add(c->places, st.st_ino, dir, name);
-	if (rc != -ENOENT)
-		return rc; /* the inode exists under another name */
-	if (S_ISREG(st.st_mode)) {
-		rc = copy_file(from, to, name, &st);
-	} else if (S_ISLNK(st.st_mode)) {
-		rc = copy_symlink(from, to, name);
-	} else if (S_ISDIR(st.st_mode)) {
-		/* A copy without the deepest directories would be incomplete. */
-		rc = depth ? result(mkdirat(to, name, 0700)) : -ENAMETOOLONG;
-		if (!rc) {
-			auto_fd in =
-				openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-			auto_fd out = openat(to, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-			rc = in < 0 || out < 0 ? -errno
-					       : copy_dir(c, in, out, st.st_ino, depth - 1);
-		}
-	} else {
-		rc = result(mknodat(to, name, st.st_mode, st.st_rdev));
-	}
-	if (rc)
+	if (!S_ISDIR(st.st_mode) && st.st_nlink > 1)
+		rc = copy_link(c, &st, to, name);
+	if (rc <= 0)
 		return rc;
-	return copy_attributes(from, name, to, name, &st);
+	if (S_ISREG(st.st_mode))
+		rc = copy_file(from, to, name, &st);
+	else if (S_ISLNK(st.st_mode))
+		rc = copy_symlink(from, to, name);
+	else if (S_ISDIR(st.st_mode))
+		rc = copy_below(c, from, to, name, depth);
+	else
+		rc = result(mknodat(to, name, st.st_mode, st.st_rdev));
+	return rc ? rc : copy_attributes(from, name, to, name, &st);
 }
 
-static int copy_dir(struct copying *c, int from, int to, uint64_t ino, int depth)
+static int copy_dir(struct copying *c, int from, int to, int depth)
 {
 	auto_names_in d = names_in(from, ".");
 	int rc = d ? 0 : -errno;
 
 	for (struct dirent *e; !rc && (e = names_next(d));)
 		if (depth != COPY_DEPTH || !c->skip || !streq(e->d_name, c->skip))
-			rc = copy_entry(c, from, to, ino, e->d_name, depth);
+			rc = copy_entry(c, from, to, e->d_name, depth);
 	return rc;
 }
 
-int forget_copy_tree(int from, int to, const char *skip, struct recover_places *places)
+int forget_copy_tree(int from, int to, const char *skip)
 {
-	struct copying c = { places, recover_places_undo(places, -1, true), skip };
+	struct copying c = { .top = to, .path = STRBUF_INIT, .skip = skip };
 	struct stat st;
 	int rc;
 
 	if (fstat(from, &st))
 		return -errno;
-	recover_places_set_root(places, st.st_ino);
-	rc = copy_dir(&c, from, to, st.st_ino, COPY_DEPTH);
+	rc = copy_dir(&c, from, to, COPY_DEPTH);
+	for (size_t i = 0; i < c.linked.n; i++)
+		free(c.linked.v[i].path);
+	vec_release(&c.linked);
+	strbuf_release(&c.path);
 	return rc ? rc : copy_attributes(from, ".", to, ".", &st);
 }
 
-int forget_copy_one(int from, int to, const char *name, struct recover_places *places)
-{
-	struct copying c = { places, recover_places_undo(places, to, true), NULL };
+/* ---- removing ---- */
 
-	return copy_entry(&c, from, to, 0, name, COPY_DEPTH);
+/*
+ * Removes the entries of `d`. Returns 1 if all are removed; 0 if a directory is not empty, whose
+ * name is then in `name`.
+ */
+static int empty_dir(DIR *d, char name[NAME_MAX + 1])
+{
+	struct dirent *e;
+
+	while ((e = names_next(d))) {
+		if (!unlinkat(dirfd(d), e->d_name, 0) || errno == ENOENT)
+			continue;
+		if (errno != EISDIR)
+			return -errno;
+		if (!unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR))
+			continue;
+		if (errno != ENOTEMPTY && errno != EEXIST)
+			return -errno;
+		snprintf(name, NAME_MAX + 1, "%s", e->d_name);
+		return 0;
+	}
+	return 1;
+}
+
+/* Opens a directory to empty it; one of ours may have a mode that does not let us in. */
+static int open_to_empty(int dir, const char *name)
+{
+	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(dir, name, flags);
+
+	if (fd < 0 && errno == EACCES && !fchmodat(dir, name, 0700, 0))
+		fd = openat(dir, name, flags);
+	if (fd >= 0)
+		fchmod(fd, 0700);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Empties a tree from the bottom up, with one directory open at any depth. */
+static int empty_tree(int top)
+{
+	auto_vec struct vec_of(char *) names = { 0 };
+	char name[NAME_MAX + 1];
+	int rc = 0, fd = top;
+
+	for (;;) {
+		DIR *d = fdopendir(fd);
+
+		if (!d) {
+			close(fd);
+			rc = -ENOMEM;
+			break;
+		}
+		rc = empty_dir(d, name);
+		if (!rc) {
+			fd = open_to_empty(dirfd(d), name);
+			vec_push(&names, xstrdup(name));
+		} else if (rc > 0 && names.n) {
+			auto_free char *last = names.v[--names.n];
+
+			fd = openat(dirfd(d), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			if (fd < 0 || unlinkat(fd, last, AT_REMOVEDIR))
+				rc = -errno;
+			if (rc < 0)
+				util_close(fd);
+		} else {
+			fd = -1;
+		}
+		closedir(d);
+		if (rc >= 0 && fd < -1)
+			rc = fd;
+		if (rc < 0 || fd < 0)
+			break;
+	}
+	for (size_t i = 0; i < names.n; i++)
+		free(names.v[i]);
+	return min(rc, 0);
+}
+
+int forget_remove_tree(int dir, const char *name)
+{
+	int fd, rc;
+
+	if (!unlinkat(dir, name, 0) || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR)
+		return -errno;
+	fd = open_to_empty(dir, name);
+	rc = fd < 0 ? fd : empty_tree(fd);
+	if (!rc && unlinkat(dir, name, AT_REMOVEDIR))
+		rc = -errno;
+	return rc;
 }

@@ -2,48 +2,35 @@
 /*
  * forget_data.c - requests about the data of a file: opens and closes it, reads and writes, manages
  * its space.
- *
- * D2: a file without data in memory is read from its file in ROOT, by splicing.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/io.h"
-#include "forget/forget_impl.h"
+#include "forget/forget_call.h"
 
 /* ---- open and close ---- */
 
-void forget_data_open_created(struct forget *f, struct node *n, int fd)
-{
-	pthread_mutex_lock(&n->lock);
-	n->opens++;
-	if (fd >= 0 && n->data < 0) {
-		n->data = fd;
-		n->data_reads = n->data_writes = true;
-		atomic_fetch_add(&f->n_data, 1);
-		fd = -1;
-	}
-	forget_data_trim(f, n);
-	pthread_mutex_unlock(&n->lock);
-	util_close(fd);
-}
-
 static int open_node(struct forget *f, struct node *n, bool write)
 {
-	auto_lock(&n->lock);
-	int fd = forget_data_fd(f, n, write);
+	auto_data(f, n);
+	struct node_file *x = forget_file(f, n);
+	int fd = n->unmade ? 0 : forget_file_fd(x, write);
 
-	n->opens += fd >= 0;
-	forget_data_trim(f, n);
+	x->opens += fd >= 0;
+	forget_file_trim(x);
+	if (fd < 0)
+		forget_file_idle(f, n);
 	return min(fd, 0);
 }
 
 static void close_one(struct forget *f, struct node *n)
 {
-	auto_lock(&n->lock);
-	n->opens -= n->opens > 0;
-	forget_data_idle(f, n);
+	auto_data(f, n);
+	if (n->file)
+		n->file->opens -= n->file->opens > 0;
+	forget_file_idle(f, n);
 }
 
 void forget_on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -55,9 +42,6 @@ void forget_on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	int mode = fi->flags & O_ACCMODE;
 	bool opened;
 
-	if (!rc)
-		rc = forget_attr_allowed(
-			f, n, (mode != O_WRONLY ? R_OK : 0) | (mode != O_RDONLY ? W_OK : 0));
 	if (!rc)
 		rc = open_node(f, n, mode != O_RDONLY);
 	opened = !rc;
@@ -87,12 +71,16 @@ static void flush_truncated(struct forget *f, struct node *n, uint64_t number)
 {
 	if (!f->opts.profile->truncate_flushes)
 		return;
-	auto_lock(&n->lock);
-	if (n->was_truncated && forget_data_is_dirty(n)) {
-		n->flush = true;
-		forget_data_mark_sized(f, n, number);
+	auto_data(f, n);
+	struct node_file *x = n->file;
+
+	if (!x)
+		return;
+	if (x->was_truncated && forget_file_is_dirty(x)) {
+		x->flush = true;
+		forget_file_mark_sized(x, number);
 	}
-	n->was_truncated = false; /* as in ext4; the flag is lost with the node */
+	x->was_truncated = false; /* as in ext4; the flag is lost with the node */
 }
 
 void forget_on_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -149,10 +137,25 @@ enum { SPLICE_MIN = 64 * 1024 }; /* for less, copying is faster */
 
 static void end_use(struct forget *f, struct node *n)
 {
-	auto_lock(&n->lock);
-	assert(n->data_users > 0 && n->data >= 0); /* D2 */
-	n->data_users--;
-	forget_data_trim(f, n);
+	auto_data(f, n);
+	assert(n->file->users > 0 && n->file->fd >= 0); /* D2 */
+	n->file->users--;
+	forget_file_trim(n->file);
+}
+
+/* Begins a read: from ROOT's file if nothing is newer, else into `buf`. */
+static int64_t begin_read(struct forget *f, struct node *n, struct fuse_buf *direct, char **buf)
+{
+	auto_data(f, n);
+	struct node_file *x = forget_file(f, n);
+
+	if (n->unmade || forget_file_is_dirty(x)) {
+		*buf = answer_memory(direct->size);
+		return forget_file_read(x, *buf, (uint64_t)direct->pos, direct->size);
+	}
+	direct->fd = forget_file_fd(x, false);
+	x->users += direct->fd >= 0;
+	return min(direct->fd, 0);
 }
 
 void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -161,6 +164,7 @@ void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct forget *f = forget_of(req);
 	struct node *n = node_of(f, ino);
 	struct fuse_bufvec splice = FUSE_BUFVEC_INIT(size);
+	struct fuse_buf *from = &splice.buf[0];
 	bool direct = false, spliced = false;
 	char *buf = NULL;
 	struct call c;
@@ -170,30 +174,19 @@ void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	(void)fi;
 	if (c.act.short_bytes >= 0)
 		size = min(size, (size_t)c.act.short_bytes);
-	if (!rc) {
-		pthread_mutex_lock(&n->lock);
-		direct = !n->pf || pagefile_is_clean(n->pf);
-		if (direct) {
-			int fd = forget_data_fd(f, n, false);
-
-			rc = min(fd, 0);
-			n->data_users += fd >= 0;
-			splice.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
-			splice.buf[0].fd = fd;
-			splice.buf[0].pos = off;
-			splice.buf[0].size = size;
-		} else {
-			buf = answer_memory(size);
-			rc = pagefile_read(n->pf, buf, (uint64_t)off, size);
-		}
-		pthread_mutex_unlock(&n->lock);
-	}
-	if (!rc && direct && size < SPLICE_MIN) {
+	from->flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
+	from->fd = -1;
+	from->pos = off;
+	from->size = size;
+	if (!rc)
+		rc = begin_read(f, n, from, &buf);
+	direct = rc >= 0 && from->fd >= 0;
+	if (direct && size < SPLICE_MIN) {
 		buf = answer_memory(size);
-		rc = io_pread_full(splice.buf[0].fd, buf, size, off);
+		rc = io_pread_full(from->fd, buf, size, off);
 		direct = false;
 		end_use(f, n);
-	} else if (!rc && direct) {
+	} else if (direct) {
 		node_ref(f, n); /* after the answer the kernel may forget the node */
 		spliced = true;
 	}
@@ -215,39 +208,52 @@ void forget_on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
  * Returns the end of a file that is opened to append: after a loss the kernel does not know the end
  * until it asks again. The kernel then has the bytes at a wrong place in its cache, and is told.
  */
-static uint64_t append_at(struct call *c, struct node *n, uint64_t off)
+static uint64_t append_at(struct call *c, struct node_file *x, uint64_t off)
 {
-	if (!(c->ev.flags & POSIX_APPEND) || off == pagefile_size(n->pf))
+	if (!(c->ev.flags & POSIX_APPEND) || off == pagefile_size(x->pf))
 		return off;
-	told_add(c->f, &c->told, n, NULL);
-	return pagefile_size(n->pf);
+	told_add(c->f, &c->told, x->n, NULL);
+	return pagefile_size(x->pf);
+}
+
+static int write_file(struct call *c, struct node_file *x, const char *data, size_t size,
+		      uint64_t off)
+{
+	uint64_t number = c->ev.number;
+	int rc = forget_file_pages(x);
+
+	if (rc)
+		return rc;
+	off = append_at(c, x, off);
+	if (c->act.durable)
+		rc = pagefile_write_durable(x->pf, data, off, size);
+	else
+		rc = pagefile_write(x->pf, data, off, size, number, forget_clock_ns());
+	if (rc)
+		return rc;
+	forget_file_touch(x, number);
+	if (!c->f->opts.profile->size_with_data)
+		forget_file_mark_sized(x, number);
+	return 0;
 }
 
 static int64_t write_node(struct call *c, struct node *n, const char *data, size_t size,
 			  uint64_t off, bool page)
 {
-	struct forget *f = c->f;
-	int64_t rc;
+	struct owned_lock *lock = forget_data_lock(c->f, n);
+	unsigned setid;
+	int rc;
 
 	if (c->act.short_bytes >= 0)
 		size = min(size, (size_t)c->act.short_bytes);
-	pthread_mutex_lock(&n->lock);
-	rc = forget_data_file(f, n);
-	if (!rc)
-		off = append_at(c, n, off);
-	if (!rc && c->act.durable)
-		rc = pagefile_write_durable(n->pf, data, off, size);
-	else if (!rc)
-		rc = pagefile_write(n->pf, data, off, size, c->ev.number, forget_clock_ns());
-	if (!rc) {
-		forget_data_touch(n);
-		if (!f->opts.profile->size_with_data)
-			forget_data_mark_sized(f, n, c->ev.number);
-	}
-	forget_data_trim(f, n);
-	pthread_mutex_unlock(&n->lock);
-	if (!rc && atomic_load_explicit(&n->setid, memory_order_relaxed) && !page)
-		forget_attr_drop_setid(c, n);
+	owned_take(lock);
+	struct node_file *x = forget_file(c->f, n);
+	rc = write_file(c, x, data, size, off);
+	setid = x->setid;
+	forget_file_trim(x);
+	owned_give(lock);
+	if (!rc && setid && !page)
+		forget_attr_drop_setid(c, n, setid);
 	return rc ? rc : (int64_t)size;
 }
 
@@ -296,40 +302,25 @@ void forget_on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 
 /* ---- space ---- */
 
-/* Moves the data behind a range: ROOT's file system does it, after everything became durable. */
-static int shift(struct forget *f, struct node *n, int mode, off_t off, off_t len)
-{
-	int rc = forget_data_sync(f, n), fd;
-
-	if (rc)
-		return rc;
-	forget_data_free(f, n);
-	fd = forget_data_fd(f, n, true);
-	if (fd < 0)
-		return fd;
-	return fallocate(fd, mode, off, len) ? -errno : 0;
-}
-
-static int allocate(struct call *c, struct node *n, int mode, uint64_t off, uint64_t len)
+static int allocate(struct call *c, struct node_file *x, int mode, uint64_t off, uint64_t len)
 {
 	bool keep = mode & FALLOC_FL_KEEP_SIZE;
-	struct forget *f = c->f;
+	uint64_t number = c->ev.number;
 	int rc;
 
-	if (mode == FALLOC_FL_COLLAPSE_RANGE || mode == FALLOC_FL_INSERT_RANGE)
-		return shift(f, n, mode, (off_t)off, (off_t)len);
+	/* The kernel does not pass the modes that move data. */
 	if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
 		return -EOPNOTSUPP;
-	rc = forget_data_file(f, n);
+	rc = forget_file_pages(x);
 	if (rc)
 		return rc;
 	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
-		rc = pagefile_zero(n->pf, off, len, keep, c->ev.number, forget_clock_ns());
-	else if (!keep && off + len > pagefile_size(n->pf))
-		rc = pagefile_truncate(n->pf, off + len, c->ev.number, forget_clock_ns());
+		rc = pagefile_zero(x->pf, off, len, keep, number, forget_clock_ns());
+	else if (!keep && off + len > pagefile_size(x->pf))
+		rc = pagefile_truncate(x->pf, off + len, number, forget_clock_ns());
 	if (!rc) {
-		forget_data_mark_sized(f, n, c->ev.number);
-		forget_data_touch(n);
+		forget_file_mark_sized(x, number);
+		forget_file_touch(x, number);
 	}
 	return rc;
 }
@@ -345,11 +336,13 @@ void forget_on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, of
 
 	(void)fi;
 	if (!rc) {
-		pthread_mutex_lock(&n->lock);
-		rc = allocate(&c, n, mode, (uint64_t)off, (uint64_t)len);
-		pthread_mutex_unlock(&n->lock);
-		if (!rc && atomic_load(&n->setid))
-			forget_attr_drop_setid(&c, n);
+		owned_take(forget_data_lock(f, n));
+		struct node_file *x = forget_file(f, n);
+		rc = allocate(&c, x, mode, (uint64_t)off, (uint64_t)len);
+		unsigned setid = x->setid;
+		owned_give(forget_data_lock(f, n));
+		if (!rc && setid)
+			forget_attr_drop_setid(&c, n, setid);
 	}
 	call_reply(&c, rc);
 }
@@ -363,9 +356,9 @@ void forget_on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence,
 
 	(void)fi;
 	pthread_rwlock_rdlock(&f->gate);
-	pthread_mutex_lock(&n->lock);
-	at = off < 0 ? -ENXIO : forget_data_seek(f, n, (uint64_t)off, whence);
-	pthread_mutex_unlock(&n->lock);
+	owned_take(forget_data_lock(f, n));
+	at = off < 0 ? -ENXIO : forget_file_seek(forget_file(f, n), (uint64_t)off, whence);
+	owned_give(forget_data_lock(f, n));
 	pthread_rwlock_unlock(&f->gate);
 	if (at < 0)
 		fuse_reply_err(req, (int)-at);

@@ -10,18 +10,24 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/names_in.h"
-#include "forget/forget_impl.h"
+#include "forget/forget_call.h"
+
+static bool is_there(struct forget *f, const char *path)
+{
+	int rc;
+	struct node *n = node_of_path(f, path, &rc);
+
+	node_unref(f, n);
+	return n;
+}
 
 /* Checks that a named file exists, and has the listed pages. */
 static int check_meant(struct forget *f, const struct fault *some, struct err *err)
 {
 	const struct fault_numbers *list = &some->page_list;
 	const char *path = some->file.text;
-	struct stat st;
 
-	if (some->file.kind == PATH_EXACT &&
-	    (path[0] == '/' || fstatat(f->root_fd, path, &st, AT_SYMLINK_NOFOLLOW)))
+	if (some->file.kind == PATH_EXACT && (path[0] == '/' || !is_there(f, path)))
 		return err_set(err, -ENOENT, "there is no file %s in the mount; nothing is done",
 			       path);
 	if (some->pages != FAULT_PAGES_LISTED || !list->n)
@@ -44,17 +50,16 @@ static int add_failed(void *ctx, const struct pagefile_risk *risk)
 /* Fails if a failed sync left data that counts as clean: no sync will write that data. */
 static int check_failed(struct forget *f, const struct fault *some, struct err *err)
 {
-	auto_vec struct node_walk nodes = forget_data_dirty_nodes(f);
+	auto_vec struct node_walk nodes = forget_file_dirty(f);
 	int rc = 0;
 
 	for (struct node *n; (n = node_next(&nodes));) {
 		auto_strbuf path = STRBUF_INIT;
 		uint64_t bytes = 0;
 
-		pthread_mutex_lock(&n->lock);
-		if (n->pf && !n->gone)
-			pagefile_risks(n->pf, add_failed, &bytes);
-		pthread_mutex_unlock(&n->lock);
+		auto_data(f, n);
+		if (n->file && n->file->pf && n->names[NAME_LIVE])
+			pagefile_risks(n->file->pf, add_failed, &bytes);
 		node_path(f, n, NULL, &path);
 		if (!rc && bytes && (!some || inject_path_matches(&some->file, strbuf_str(&path))))
 			rc = err_set(err, -EIO,
@@ -100,29 +105,18 @@ static size_t waiting_of(struct forget *f, const struct path_match *file)
 
 	if (!f->log)
 		return 0;
-	auto_names(f);
+	auto_owned(&f->log_lock);
 	pending_each(f->log, count_waiting, &w);
 	return w.n;
-}
-
-static struct node *node_at_path(struct forget *f, const char *path)
-{
-	auto_fd fd = openat(f->root_fd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st;
-
-	return fd >= 0 && !fstat(fd, &st) ? node_find(f, st.st_dev, st.st_ino) : NULL;
 }
 
 /* Does the same as fsync of the file or directory. */
 static int sync_path(struct forget *f, const char *path)
 {
-	struct node *n = node_at_path(f, path);
-	int rc = 0;
+	int rc;
+	struct node *n = node_of_path(f, path, &rc);
 
-	if (n && S_ISDIR(n->type))
-		rc = forget_dir_sync_node(f, n, false);
-	else if (n)
-		rc = forget_data_sync_node(f, n, false);
+	rc = n ? forget_sync_node(f, n, false) : 0;
 	node_unref(f, n);
 	return rc;
 }
@@ -146,7 +140,7 @@ static int sync_with_names(struct forget *f, const struct path_match *file)
 	return rc;
 }
 
-/* ---- searching ROOT ---- */
+/* ---- searching the tree ---- */
 
 enum { LOOK_MAX = 50000 };
 
@@ -156,42 +150,49 @@ struct looking {
 	size_t seen;
 };
 
-static bool look_in(struct looking *l, int root, const char *dir)
+static bool look_in(struct looking *l, struct forget *f, const char *dir)
 {
-	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	auto_names_in d = names_of(openat(root, *dir ? dir : ".", flags));
+	struct dir_entries all = { 0 };
 	bool found = false;
+	int rc;
+	struct node *n = node_of_path(f, dir, &rc);
 
-	for (struct dirent *e; !found && (e = names_next(d));) {
-		if (!*dir && streq(e->d_name, STASH_NAME))
-			continue;
-		char *path = xasprintf("%s%s%s", dir, *dir ? "/" : "", e->d_name);
+	if (!n || !S_ISDIR(n->type)) {
+		node_unref(f, n);
+		return false;
+	}
+	owned_take(&f->tree.lock);
+	rc = node_entries(f, n, &all);
+	owned_give(&f->tree.lock);
+	node_unref(f, n);
+	for (size_t i = 0; !rc && !found && i < all.n; i++) {
+		char *path = xasprintf("%s%s%s", dir, *dir ? "/" : "", all.v[i].name);
 
 		l->seen++;
 		found = inject_path_matches(l->m, path);
-		if (e->d_type == DT_DIR)
+		if (S_ISDIR(all.v[i].type))
 			vec_push(&l->dirs, path);
 		else
 			free(path);
 	}
+	dir_entries_release(&all);
 	return found;
 }
 
 bool forget_root_has_match(struct forget *f, const struct path_match *m)
 {
 	struct looking l = { .m = m };
-	struct stat st;
 	bool found;
 
 	if (m->kind == PATH_ANY || inject_path_matches(m, ""))
 		return true;
 	if (m->kind == PATH_EXACT)
-		return !fstatat(f->root_fd, m->text, &st, AT_SYMLINK_NOFOLLOW);
-	found = look_in(&l, f->root_fd, "");
+		return is_there(f, m->text);
+	found = look_in(&l, f, "");
 	while (!found && l.dirs.n && l.seen < LOOK_MAX) {
 		auto_free char *dir = l.dirs.v[--l.dirs.n];
 
-		found = look_in(&l, f->root_fd, dir);
+		found = look_in(&l, f, dir);
 	}
 	found = found || l.seen >= LOOK_MAX; /* too many to search: count as found */
 	for (size_t i = 0; i < l.dirs.n; i++)

@@ -4,14 +4,14 @@
  * survive.
  *
  * L1: a power cut happens between operations: the gate is held alone.
- * L2: the kernel is told after the power cut, with no lock held (forget_impl.h says why).
+ * L2: the kernel is told after the power cut, with no lock held (call_done() says why).
  */
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "base/rng.h"
-#include "forget/forget_impl.h"
+#include "forget/forget_call.h"
 
 /* ---- telling the kernel ---- */
 
@@ -25,19 +25,21 @@ void told_add(struct forget *f, struct told_list *told, struct node *n, const ch
 
 void told_all(struct forget *f, struct told_list *told)
 {
-	auto_lock(&f->table);
-	for (size_t i = 0; i < f->n_buckets; i++)
-		for (struct node *n = f->buckets[i]; n; n = n->hash_next) {
+	struct live_tree *t = &f->tree;
+
+	auto_owned(&t->lock);
+	for (size_t i = 0; i < t->n_buckets; i++)
+		for (struct node *n = t->nodes[i]; n; n = n->hash_next) {
 			n->refs++;
 			vec_push(told, (struct told){ n, NULL });
-			for (size_t k = 0; k < n->names.n; k++) {
-				n->names.v[k]->parent->refs++;
-				vec_push(told, (struct told){ n->names.v[k]->parent,
-							      xstrdup(n->names.v[k]->name) });
-			}
 		}
-	f->root.refs++;
-	vec_push(told, (struct told){ &f->root, NULL });
+	for (size_t i = 0; i < t->name_buckets; i++)
+		for (struct node_name *a = t->names[i]; a; a = a->hash_next) {
+			a->dir->refs++;
+			vec_push(told, (struct told){ a->dir, xstrdup(a->text) });
+		}
+	t->root.refs++;
+	vec_push(told, (struct told){ &t->root, NULL });
 }
 
 static void tell_one(struct forget *f, struct told *t)
@@ -74,8 +76,7 @@ struct walked_page {
 };
 
 struct page_walk {
-	struct forget *f;
-	struct node *n;
+	struct node_file *x;
 	uint64_t page_size;
 	bool ask_space;
 	struct vec_of(struct walked_page) pages; /* the pages that differ, in order */
@@ -91,7 +92,7 @@ static int collect_pages(void *ctx, const struct pagefile_risk *r)
 		w->other = true;
 		return 0;
 	}
-	space = w->ask_space && forget_data_range_needs_space(w->f, w->n, r);
+	space = w->ask_space && forget_file_needs_space(w->x, r);
 	for (uint64_t p = r->offset / w->page_size; p * w->page_size < r->offset + r->len; p++) {
 		if (w->pages.n && vec_last(&w->pages).index == p) {
 			struct walked_page *last = &vec_last(&w->pages);
@@ -113,27 +114,26 @@ struct page_choice {
 	uint64_t until;
 };
 
-/* Makes the wanted pages of a node durable; the node lock is held. */
-static int sync_some(struct forget *f, struct node *n, const struct page_choice *c)
+/* Makes the wanted pages of a file durable; the data lock is held. */
+static int sync_some(struct node_file *x, const struct page_choice *c)
 {
-	struct page_walk w = { .f = f,
-			       .n = n,
-			       .page_size = pagecache_opts(f->cache)->page_size,
+	struct page_walk w = { .x = x,
+			       .page_size = pagecache_opts(x->f->cache)->page_size,
 			       .ask_space = c->ordered };
 	int rc = 0;
 
-	if (!n->pf)
+	if (!x->pf)
 		return 0;
-	pagefile_risks(n->pf, collect_pages, &w);
+	pagefile_risks(x->pf, collect_pages, &w);
 	for (size_t i = 0; !rc && i < w.pages.n; i++) {
 		const struct walked_page *p = &w.pages.v[i];
 
 		if (c->want(c->ctx, i, w.pages.n) && (!p->space || p->last <= c->until))
-			rc = pagefile_sync_range(n->pf, p->index * w.page_size, w.page_size);
+			rc = pagefile_sync_range(x->pf, p->index * w.page_size, w.page_size);
 	}
 	/* Sizes of an ordered profile were decided with the other metadata. */
 	if (!rc && w.other && !c->ordered && c->want(c->ctx, 0, 1))
-		rc = pagefile_sync_size(n->pf, true);
+		rc = pagefile_sync_size(x->pf, true);
 	vec_release(&w.pages);
 	return rc;
 }
@@ -159,26 +159,32 @@ static bool is_meant(struct forget *f, const struct fault *fault, struct node *o
 	return inject_path_matches(&fault->file, strbuf_str(&path));
 }
 
+static int sync_meant(struct node_file *x, const struct fault *fault)
+{
+	int rc;
+
+	if (fault->pages == FAULT_PAGES_ALL)
+		rc = x->pf ? pagefile_sync(x->pf) : 0;
+	else
+		rc = sync_some(
+			x, &(struct page_choice){ fault_wants, (void *)fault, false, UINT64_MAX });
+	return rc ? rc : forget_file_keep_times(x);
+}
+
 int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fault)
 {
-	auto_vec struct node_walk nodes = forget_data_dirty_nodes(f);
+	auto_vec struct node_walk nodes = forget_file_dirty(f);
 	int rc = 0, one;
 
 	for (struct node *n; (n = node_next(&nodes));) {
-		pthread_mutex_lock(&n->lock);
-		if (is_meant(f, fault, own, n)) {
-			if (fault->pages == FAULT_PAGES_ALL)
-				one = n->pf ? pagefile_sync(n->pf) : 0;
-			else
-				one = sync_some(f, n,
-						&(struct page_choice){ fault_wants, (void *)fault,
-								       false, UINT64_MAX });
-			if (!one)
-				one = forget_data_keep_times(f, n);
-		} else {
-			one = fault->others ? forget_data_sync(f, n) : 0;
-		}
-		pthread_mutex_unlock(&n->lock);
+		bool meant = is_meant(f, fault, own, n);
+		auto_data(f, n);
+
+		if (!n->file)
+			continue;
+		one = meant	      ? sync_meant(n->file, fault)
+		      : fault->others ? forget_file_sync(n->file)
+				      : 0;
 		rc = rc ? rc : one;
 	}
 	return rc;
@@ -186,16 +192,16 @@ int forget_sync_pages(struct forget *f, struct node *own, const struct fault *fa
 
 uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
 {
-	auto_vec struct node_walk nodes = forget_data_dirty_nodes(f);
+	auto_vec struct node_walk nodes = forget_file_dirty(f);
 	uint64_t most = 0;
 
 	for (struct node *n; (n = node_next(&nodes));) {
 		struct page_walk w = { .page_size = pagecache_opts(f->cache)->page_size };
+		bool meant = is_meant(f, fault, NULL, n);
+		auto_data(f, n);
 
-		pthread_mutex_lock(&n->lock);
-		if (n->pf && is_meant(f, fault, NULL, n))
-			pagefile_risks(n->pf, collect_pages, &w);
-		pthread_mutex_unlock(&n->lock);
+		if (meant && n->file && n->file->pf)
+			pagefile_risks(n->file->pf, collect_pages, &w);
 		most = max(most, (uint64_t)w.pages.n);
 		vec_release(&w.pages);
 	}
@@ -203,21 +209,24 @@ uint64_t forget_pages_meant(struct forget *f, const struct fault *fault)
 }
 
 /* False for a file without a name that is not open. */
-static bool is_found(struct node *n)
+static bool is_found(struct forget *f, struct node *n)
 {
-	auto_lock(&n->lock);
-	return n->opens || !n->gone;
+	auto_data(f, n);
+	if (n->file && (n->file->opens || n->file->held))
+		return true;
+	auto_owned(&f->tree.lock);
+	return n->names[NAME_LIVE] || n->names[NAME_DURABLE];
 }
 
 int forget_sync_all(struct forget *f)
 {
-	auto_vec struct node_walk nodes = forget_data_dirty_nodes(f);
+	auto_vec struct node_walk nodes = forget_file_dirty(f);
 	int rc = 0;
 
 	for (struct node *n; (n = node_next(&nodes));) {
-		int one = is_found(n) ? forget_data_sync_freeing(f, n) : 0;
+		int one = is_found(f, n) ? forget_sync_data_freeing(f, n) : 0;
 
-		forget_data_let_go(f, n);
+		forget_file_let_go(f, n);
 		if (one) {
 			auto_strbuf path = STRBUF_INIT;
 
@@ -230,9 +239,9 @@ int forget_sync_all(struct forget *f)
 	if (f->log) {
 		int one;
 
-		names_lock(f);
-		one = forget_log_sync_all(f);
-		names_unlock(f);
+		owned_take(&f->log_lock);
+		one = forget_redo_sync_all(f);
+		owned_give(&f->log_lock);
 		rc = rc ? rc : one;
 	}
 	if (f->opts.real_sync && syncfs(f->root_fd))
@@ -254,23 +263,20 @@ struct survival {
 bool forget_waits_for(struct forget *f, const struct pending_op *op, const struct path_match *m,
 		      bool (*named)(const struct path_match *m, const char *path))
 {
-	const struct undo *u = op->undo;
+	const struct redo *r = op->undo;
 	bool two = op->kind == PENDING_RENAME || op->kind == PENDING_SWAP, yes = false;
 
 	if (op->kind == PENDING_ATTR || op->kind == PENDING_XATTR) {
 		auto_strbuf path = STRBUF_INIT;
 
-		node_path(f, u->nodes[2], NULL, &path);
+		node_path(f, r->node, NULL, &path);
 		return inject_path_matches(m, strbuf_str(&path));
 	}
 	for (int slot = 0; !yes && slot <= two; slot++) {
-		struct node *dir = node_find(f, f->dev, op->slot[slot].dir);
 		auto_strbuf path = STRBUF_INIT;
 
-		if (dir)
-			node_path(f, dir, op->slot[slot].name, &path);
-		yes = dir && named(m, strbuf_str(&path));
-		node_unref(f, dir);
+		node_path(f, r->slot[slot]->dir, r->slot[slot]->text, &path);
+		yes = named(m, strbuf_str(&path));
 	}
 	return yes;
 }
@@ -316,19 +322,20 @@ static bool size_survives(struct survival *s, struct node *n)
 }
 
 /*
- * Includes whole changes of sizes. The changes of a file's size are known only together, from the
- * first to the last: if the first survives, all do, and so everything before the last.
+ * Goes through the files whose size waits. The changes of a file's size are known only together,
+ * from the first to the last: if the first survives, all do, and so everything before the last.
  */
 static void take_whole_sizes(struct survival *s)
 {
-	struct forget *f = s->f;
 	uint64_t before;
 
 	do {
+		auto_vec struct node_walk list = forget_file_sized(s->f);
+
 		before = s->until;
-		for (size_t i = 0; i < f->sized.n; i++)
-			if (f->sized.v[i]->size_first <= s->until)
-				s->until = max(s->until, f->sized.v[i]->size_last);
+		for (struct node *n; (n = node_next(&list));)
+			if (n->file->size_first <= s->until)
+				s->until = max(s->until, n->file->size_last);
 	} while (s->until != before);
 }
 
@@ -336,15 +343,15 @@ static void take_whole_sizes(struct survival *s)
 static void sync_surviving_sizes(struct survival *s)
 {
 	struct forget *f = s->f;
-	auto_vec struct node_walk list = forget_data_sized_nodes(f);
+	auto_vec struct node_walk list = forget_file_sized(f);
 
 	for (struct node *n; (n = node_next(&list));) {
+		auto_data(f, n);
+		struct node_file *x = n->file;
 		int rc = 0;
 
-		pthread_mutex_lock(&n->lock);
-		if (n->size_first <= s->until)
-			rc = n->flush ? forget_data_sync(f, n) : forget_data_sync_size(f, n);
-		pthread_mutex_unlock(&n->lock);
+		if (x->size_first <= s->until)
+			rc = x->flush ? forget_file_sync(x) : forget_file_sync_size(x);
 		if (rc)
 			forget_log(f,
 				   "inode %llu: its size should survive and cannot be written: %s",
@@ -358,10 +365,12 @@ static void survive_in_order(struct survival *s)
 	if (s->fault->survive == FAULT_SURVIVE_METADATA) {
 		s->until = UINT64_MAX;
 	} else {
+		auto_vec struct node_walk list = forget_file_sized(s->f);
+
 		pending_each(s->f->log, last_survivor, s);
-		for (size_t i = 0; i < s->f->sized.n; i++)
-			if (size_survives(s, s->f->sized.v[i]))
-				s->until = max(s->until, s->f->sized.v[i]->size_last);
+		for (struct node *n; (n = node_next(&list));)
+			if (size_survives(s, n))
+				s->until = max(s->until, n->file->size_last);
 		take_whole_sizes(s);
 	}
 	if (s->until)
@@ -383,22 +392,24 @@ static void lose_data(struct survival *s, struct told_list *told)
 	enum fault_survive how = s->fault ? s->fault->survive : FAULT_SURVIVE_NONE;
 	struct page_choice some = { chance, &s->rng, s->f->opts.profile->in_order, s->until };
 	struct forget *f = s->f;
-	auto_vec struct node_walk nodes = forget_data_dirty_nodes(f);
+	auto_vec struct node_walk nodes = forget_file_dirty(f);
 
 	for (struct node *n; (n = node_next(&nodes));) {
 		int rc = 0;
 
-		pthread_mutex_lock(&n->lock);
-		if (how == FAULT_SURVIVE_DATA)
-			rc = forget_data_sync(f, n);
-		else if (how == FAULT_SURVIVE_RANDOM)
-			rc = sync_some(f, n, &some);
+		owned_take(forget_data_lock(f, n));
+		struct node_file *x = n->file;
+		if (x && how == FAULT_SURVIVE_DATA)
+			rc = forget_file_sync(x);
+		else if (x && how == FAULT_SURVIVE_RANDOM)
+			rc = sync_some(x, &some);
 		if (rc)
 			forget_log(f, "inode %llu: what should survive could not be written: %s",
 				   llu(n->ino), strerror(-rc));
-		forget_data_drop(f, n);
-		forget_data_idle(f, n);
-		pthread_mutex_unlock(&n->lock);
+		if (x)
+			forget_file_drop(x);
+		forget_file_idle(f, n);
+		owned_give(forget_data_lock(f, n));
 		told_add(f, told, n, NULL);
 	}
 }
@@ -424,41 +435,36 @@ static void log_risks(struct forget *f, const char *why, bool ends, struct strbu
 		f->opts.log(f->opts.log_ctx, lines.buf);
 }
 
-static int lose_metadata(struct survival *s, struct told_list *told)
+static void lose_metadata(struct survival *s, struct told_list *told)
 {
 	enum fault_survive how = s->fault ? s->fault->survive : FAULT_SURVIVE_NONE;
 	struct forget *f = s->f;
 
 	if (!f->log)
-		return 0;
-	auto_names(f);
-	if (how == FAULT_SURVIVE_NONE || how == FAULT_SURVIVE_DATA)
-		return forget_log_cut(f, NULL, NULL, told);
-	if (!f->opts.profile->in_order)
-		return forget_log_cut(f, survives, s, told);
-	survive_in_order(s);
-	return forget_log_cut(f, is_until, s, told);
+		return;
+	auto_owned(&f->log_lock);
+	if (how == FAULT_SURVIVE_NONE || how == FAULT_SURVIVE_DATA) {
+		forget_redo_cut(f, NULL, NULL, told);
+	} else if (!f->opts.profile->in_order) {
+		forget_redo_cut(f, survives, s, told);
+	} else {
+		survive_in_order(s);
+		forget_redo_cut(f, is_until, s, told);
+	}
 }
 
 /* Loses everything; the gate is held alone. */
-static int lose_locked(struct forget *f, struct fault *fault, struct told_list *told)
+static void lose_locked(struct forget *f, struct fault *fault, struct told_list *told)
 {
 	struct survival s = { .f = f, .fault = fault };
-	int rc;
 
 	rng_init(&s.rng, fault ? fault->seed : 0);
-	rc = lose_metadata(&s, told);
+	lose_metadata(&s, told);
 	if (fault && fault->survive == FAULT_SURVIVE_LISTED && !s.matched)
 		forget_log(f, "  survivors matches no name or attribute that waited");
 	lose_data(&s, told);
 	atomic_fetch_add(&f->lost_count, 1);
 	atomic_fetch_add(&f->epoch, 1);
-	if (rc)
-		forget_log(f,
-			   "the power cut stopped half way: the mount ends, and the next one of %s "
-			   "finishes it",
-			   f->root_path);
-	return rc;
 }
 
 static void end_locked(struct forget *f)
@@ -474,45 +480,27 @@ void forget_lose(struct forget *f, struct fault *fault, enum lose_end end, const
 	forget_lose_telling(f, fault, end, why, told, NULL, NULL);
 }
 
-int forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
-		       struct told_list *told, struct strbuf *text, struct strbuf *json)
+void forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
+			struct told_list *told, struct strbuf *text, struct strbuf *json)
 {
-	int rc;
-
 	log_risks(f, why, end == LOSE_AND_END, text, json);
-	rc = lose_locked(f, fault, end == LOSE_AND_END ? NULL : told);
-	if (rc || end == LOSE_AND_END)
+	lose_locked(f, fault, end == LOSE_AND_END ? NULL : told);
+	if (end == LOSE_AND_END)
 		end_locked(f);
-	return rc;
 }
 
 void forget_lose_telling(struct forget *f, struct fault *fault, enum lose_end end, const char *why,
 			 struct told_list *told, struct strbuf *text, struct strbuf *json)
 {
-	bool ended;
-
 	pthread_rwlock_wrlock(&f->gate);
 	if (f->dead) {
 		pthread_rwlock_unlock(&f->gate);
 		return;
 	}
-	ended = forget_lose_inside(f, fault, end, why, told, text, json) || end == LOSE_AND_END;
+	forget_lose_inside(f, fault, end, why, told, text, json);
 	pthread_rwlock_unlock(&f->gate);
-	if (ended)
+	if (end == LOSE_AND_END)
 		forget_stop(f);
-}
-
-void forget_give_up(struct forget *f)
-{
-	if (!f->log)
-		return;
-	auto_names(f);
-	if (!pending_count(f->log))
-		return;
-	forget_log(f, "names and attributes that cannot be made durable are taken back");
-	if (forget_log_cut(f, NULL, NULL, NULL))
-		forget_log(f, "which stopped half way: the next mount of %s finishes it",
-			   f->root_path);
 }
 
 struct tearing {
@@ -525,8 +513,11 @@ struct tearing {
 static void write_part(void *ctx, uint64_t at, uint64_t len)
 {
 	struct tearing *t = ctx;
-	int rc = forget_data_write_through(t->f, t->n, t->data + at, t->offset + at, (size_t)len);
+	struct node_file *x = forget_file(t->f, t->n);
+	int rc = forget_file_pages(x);
 
+	if (!rc)
+		rc = pagefile_write_durable(x->pf, t->data + at, t->offset + at, (size_t)len);
 	forget_log(t->f, "  durable: %llu bytes at %llu%s%s", llu(len), llu(t->offset + at),
 		   rc ? ", which failed: " : "", rc ? strerror(-rc) : "");
 }
@@ -534,10 +525,8 @@ static void write_part(void *ctx, uint64_t at, uint64_t len)
 /* Logs the loss of a new file with its data, if names wait for a sync. */
 static void log_lost_name(struct forget *f, struct node *n)
 {
-	auto_pin at = node_pinned(f, n);
-	struct stat st;
-
-	if (at.fd >= 0 && !fstat(at.fd, &st) && !st.st_nlink)
+	auto_owned(&f->tree.lock);
+	if (!n->names[NAME_LIVE])
 		forget_log(f, "  but its name was not durable, and is lost: so is the file");
 }
 
@@ -549,12 +538,11 @@ void forget_tear(struct forget *f, struct fault *fault, struct node *n, const vo
 	pthread_rwlock_wrlock(&f->gate);
 	if (!f->dead) {
 		log_risks(f, "in the middle of a write", true, NULL, NULL);
-		if (!lose_locked(f, NULL, NULL)) {
-			pthread_mutex_lock(&n->lock);
-			fault_tear(fault, len, write_part, &t);
-			pthread_mutex_unlock(&n->lock);
-			log_lost_name(f, n);
-		}
+		lose_locked(f, NULL, NULL);
+		owned_take(forget_data_lock(f, n));
+		fault_tear(fault, len, write_part, &t);
+		owned_give(forget_data_lock(f, n));
+		log_lost_name(f, n);
 		end_locked(f);
 	}
 	pthread_rwlock_unlock(&f->gate);

@@ -3,7 +3,7 @@
  * forget_mount.c - the life of a mount that forgets.
  *
  * The server has a guardian, a process that only waits for the server's end. If the server is
- * killed, the guardian unmounts, and undoes pending operations, at once.
+ * killed, the guardian unmounts at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,12 +11,13 @@
 #include <linux/capability.h>
 #include <malloc.h>
 #include <signal.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "forget/forget_impl.h"
+#include "forget/forget_call.h"
 #include "forget/forget_place.h"
 
 enum { IDLE_THREADS = 8, MAX_THREADS = 32 };
@@ -97,7 +98,7 @@ static int clear_away(const struct guardian_task *t, int root_at)
 static int start_guardian(struct forget *f, struct err *err)
 {
 	const struct guardian_task t = {
-		.mnt = f->mnt_path, .fd = f->root.fd, .clear = clear_away, .ctx = f
+		.mnt = f->mnt_path, .fd = f->root_fd, .clear = clear_away, .ctx = f
 	};
 
 	return guardian_start(&f->guardian, &t, err);
@@ -192,54 +193,52 @@ static int mount_session(struct forget *f, struct err *err)
 	return rc;
 }
 
-/* Sets the error of a missing stash. A mount of ours hides its own, and refuses another one. */
-static int no_stash(const char *root, int rc, struct err *err)
+/* Refuses a ROOT that is a mount of ours: the user means the directory below the mount. */
+static int check_root(const char *root, struct err *err)
 {
 	auto_place place = { 0 };
 	struct err none = ERR_INIT;
 
-	if (rc == -EPERM && !forget_place_find(root, &place, &none))
-		return err_set(err, rc,
-			       "ROOT %s is a mount of outage itself; give the directory below it, "
-			       "or one inside of it",
-			       root);
-	return err_set(err, rc, "cannot make %s/" STASH_NAME ": %m", root);
+	if (forget_place_find(root, &place, &none))
+		return 0;
+	return err_set(err, -EPERM,
+		       "ROOT %s is a mount of outage itself; give the directory below it, or one "
+		       "inside of it",
+		       root);
 }
 
 int forget_stash_open(struct forget *f, struct err *err)
 {
+	int rc;
+
 	if (f->stash_fd >= 0)
 		return 0;
 	if (mkdirat(f->root_fd, STASH_NAME, 0700) && errno != EEXIST)
-		return no_stash(f->root_path, -errno, err);
-	f->stash_fd =
+		return err_set(err, -errno, "cannot make %s/" STASH_NAME ": %m", f->root_path);
+	auto_fd fd =
 		openat(f->root_fd, STASH_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (f->stash_fd < 0)
+	if (fd < 0)
 		return err_set(err, -errno, "cannot open %s/" STASH_NAME ": %m", f->root_path);
-	return forget_stash_check(f->stash_fd, f->root_path, err);
-}
-
-/* True if inodes can be opened by handle: that needs a privilege, and the file system. */
-static bool can_use_handles(int fd)
-{
-	auto_free struct file_handle *h = xcalloc(1, sizeof(*h) + MAX_HANDLE_SZ);
-	int mount, again;
-
-	h->handle_bytes = MAX_HANDLE_SZ;
-	if (name_to_handle_at(fd, "", h, &mount, AT_EMPTY_PATH))
-		return false;
-	again = open_by_handle_at(fd, h, O_PATH | O_CLOEXEC);
-	util_close(again);
-	return again >= 0;
+	rc = forget_stash_check(fd, f->root_path, err);
+	if (rc)
+		return rc;
+	auto_owned(&f->tree.lock); /* a look at ROOT leaves the stash out */
+	f->stash_fd = steal_fd(&fd);
+	return 0;
 }
 
 static int open_root(struct forget *f, struct err *err)
 {
+	struct node *root = &f->tree.root;
+	struct statvfs fs;
 	struct stat st;
 	int rc;
 
+	rc = check_root(f->root_path, err);
+	if (rc)
+		return rc;
 	f->root_fd = open(f->root_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (f->root_fd < 0 || fstat(f->root_fd, &st))
+	if (f->root_fd < 0 || fstat(f->root_fd, &st) || fstatvfs(f->root_fd, &fs))
 		return err_set(err, -errno, "cannot open %s: %m", f->root_path);
 	rc = forget_root_lock(f->root_fd, f->root_path, true, err);
 	if (rc)
@@ -248,18 +247,19 @@ static int open_root(struct forget *f, struct err *err)
 	if (rc < 0)
 		return rc;
 	if (rc)
-		forget_log(f, "%s: a server was killed here; what was not durable is undone",
+		forget_log(f,
+			   "%s: a server was killed on the way back to a snapshot; ROOT is the "
+			   "snapshot",
 			   f->root_path);
-	f->dev = st.st_dev;
-	f->handles = can_use_handles(f->root_fd);
-	node_init(&f->root, st.st_dev, st.st_ino, S_IFDIR);
-	f->root.fd = open(f->root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	f->root.nlookup = 1;
-	if (f->root.fd < 0)
-		return err_set(err, -errno, "cannot open %s: %m", f->root_path);
+	f->dev = root->dev = st.st_dev;
+	root->ino = root->root_ino = st.st_ino;
+	f->counts_dirs = st.st_nlink > 1;
+	f->name_max = fs.f_namemax;
+	/* Changes that wait must be possible later. */
+	if (faccessat(f->root_fd, ".", W_OK, AT_EACCESS))
+		return err_set(err, -errno, "cannot write to %s: %m", f->root_path);
 	/* There may be snapshots of an earlier mount. */
-	if (f->opts.profile->metadata || !faccessat(f->root_fd, STASH_NAME, F_OK, 0))
-		rc = forget_stash_open(f, err);
+	rc = faccessat(f->root_fd, STASH_NAME, F_OK, 0) ? 0 : forget_stash_open(f, err);
 	return min(rc, 0);
 }
 
@@ -271,10 +271,7 @@ static void forget_init(struct forget *f, const struct forget_opts *opts, struct
 			      .root_fd = -1,
 			      .stash_fd = -1,
 			      .guardian = GUARDIAN_NONE,
-			      .journal = -1,
 			      .faults = faults };
-	f->root.fd = -1;
-	f->root.data = -1;
 	f->fsname = xstrdup(opts->subtype ? opts->subtype : "outage");
 	/* A power cut must not wait until there are no requests. */
 	pthread_rwlockattr_init(&attr);
@@ -286,7 +283,10 @@ static void forget_init(struct forget *f, const struct forget_opts *opts, struct
 	pthread_mutex_init(&f->command, NULL);
 	f->since_ns = forget_clock_ns();
 	f->checked = is_checked(opts);
-	node_table_init(f);
+	forget_tree_init(f);
+	forget_redo_open(f);
+	for (size_t i = 0; i < DATA_LOCKS; i++)
+		owned_init(&f->data_locks[i]);
 }
 
 /* Returns an absolute path without symbolic links, for root_path or mnt_path. */
@@ -320,8 +320,11 @@ static int mount_all(struct forget *f, struct err *err)
 		rc = open_root(f, err);
 	if (!rc)
 		rc = pagecache_new(&f->opts.cache, &f->cache, err);
-	if (!rc)
-		rc = forget_log_open(f, err);
+	if (!rc) /* data that waits for a name has no bound: no file could take it */
+		rc = pagecache_new(
+			&(struct pagecache_opts){ .page_size = f->opts.cache.page_size,
+						  .block_size = f->opts.cache.block_size },
+			&f->shadows, err);
 	if (!rc)
 		rc = forget_trace_open(f, err);
 	if (!rc)
@@ -494,8 +497,6 @@ int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 	if (!f->dead) {
 		pthread_rwlock_wrlock(&f->gate);
 		sync = forget_sync_all(f);
-		if (sync)
-			forget_give_up(f);
 		pthread_rwlock_unlock(&f->gate);
 	}
 	*end = f->dead				    ? FORGET_CRASHED
@@ -512,33 +513,26 @@ int forget_serve(struct forget *f, enum forget_end *end, struct err *err)
 	return rc;
 }
 
-/* Removes the stash, unless it has snapshots, or operations that could not be undone. */
-static void leave_root(struct forget *f)
-{
-	if (f->stash_fd < 0)
-		return;
-	if (f->log && !pending_count(f->log) && !f->half_undone)
-		unlinkat(f->stash_fd, "journal", 0);
-	unlinkat(f->stash_fd, "journal.reserve", 0);
-	unlinkat(f->root_fd, STASH_NAME, AT_REMOVEDIR);
-}
-
 void forget_free(struct forget *f)
 {
 	if (!f)
 		return;
 	session_close(&f->session);
 	trace_writer_free(f->trace);
-	leave_root(f);
-	forget_log_close(f);
+	forget_redo_close(f);
 	forget_dir_release_all(f);
-	node_table_release(f);
+	forget_tree_release(f);
 	pagecache_free(f->cache);
+	pagecache_free(f->shadows);
+	if (f->stash_fd >= 0) /* unless it has snapshots */
+		unlinkat(f->root_fd, STASH_NAME, AT_REMOVEDIR);
 	guardian_dismiss(&f->guardian);
 	util_close(f->stash_fd);
 	util_close(f->root_fd); /* frees the lock, too */
 	inject_free(f->faults);
-	vec_release(&f->sized);
+	for (size_t i = 0; i < DATA_LOCKS; i++)
+		owned_release(&f->data_locks[i]);
+	owned_release(&f->log_lock);
 	pthread_rwlock_destroy(&f->gate);
 	pthread_mutex_destroy(&f->wait_lock);
 	pthread_cond_destroy(&f->wait_cond);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "forget/forget_impl.h"
+#include "forget/forget_call.h"
 
 /* ---- what is at risk ---- */
 
@@ -70,34 +70,40 @@ static int report_range(void *ctx, const struct pagefile_risk *risk)
 	return 0;
 }
 
+static void report_file(struct reporting *r, struct node *n)
+{
+	struct node_file *x = n->file;
+
+	if (r->json) {
+		json_object(r->json);
+		json_kvs(r->json, KV("path", r->path), KV("inode", n->ino),
+			 KV("size", pagefile_size(x->pf)),
+			 KV("durable_size", pagefile_durable_size(x->pf)),
+			 KV("dirty_bytes", pagefile_dirty_bytes(x->pf)));
+		json_kv_array(r->json, "ranges");
+	}
+	pagefile_risks(x->pf, report_range, r);
+	if (r->json) {
+		json_end(r->json);
+		json_end(r->json);
+	}
+}
+
 static size_t report_files(struct reporting *r)
 {
-	auto_vec struct node_walk nodes = forget_data_dirty_nodes(r->f);
+	auto_vec struct node_walk nodes = forget_file_dirty(r->f);
 	size_t n = 0;
 
 	for (struct node *node; (node = node_next(&nodes));) {
 		auto_strbuf path = STRBUF_INIT;
+		auto_data(r->f, node);
 
-		pthread_mutex_lock(&node->lock);
-		if (forget_data_is_dirty(node)) {
-			node_path(r->f, node, NULL, &path);
-			r->path = strbuf_str(&path);
-			n++;
-			if (r->json) {
-				json_object(r->json);
-				json_kvs(r->json, KV("path", r->path), KV("inode", node->ino),
-					 KV("size", pagefile_size(node->pf)),
-					 KV("durable_size", pagefile_durable_size(node->pf)),
-					 KV("dirty_bytes", pagefile_dirty_bytes(node->pf)));
-				json_kv_array(r->json, "ranges");
-			}
-			pagefile_risks(node->pf, report_range, r);
-			if (r->json) {
-				json_end(r->json);
-				json_end(r->json);
-			}
-		}
-		pthread_mutex_unlock(&node->lock);
+		if (!forget_file_is_dirty(node->file))
+			continue;
+		node_path(r->f, node, NULL, &path);
+		r->path = strbuf_str(&path);
+		report_file(r, node);
+		n++;
 	}
 	return n;
 }
@@ -114,31 +120,25 @@ static const char *kind_name(enum pending_kind kind)
 	return names[kind];
 }
 
-static void add_slot(struct forget *f, const struct pending_op *op, int slot, struct strbuf *out)
+static void add_slot(struct forget *f, const struct redo *r, int slot, struct strbuf *out)
 {
-	struct node *dir = node_find(f, f->dev, op->slot[slot].dir);
-
-	if (dir)
-		node_path(f, dir, op->slot[slot].name, out);
-	else
-		strbuf_adds(out, op->slot[slot].name);
-	node_unref(f, dir);
+	node_path(f, r->slot[slot]->dir, r->slot[slot]->text, out);
 }
 
 static int report_pending(void *ctx, const struct pending_op *op)
 {
 	bool attribute = op->kind == PENDING_ATTR || op->kind == PENDING_XATTR;
 	bool two = op->kind == PENDING_RENAME || op->kind == PENDING_SWAP;
-	struct undo *u = op->undo;
+	const struct redo *u = op->undo;
 	struct reporting *r = ctx;
 	auto_strbuf from = STRBUF_INIT, to = STRBUF_INIT;
 
 	if (attribute)
-		node_path(r->f, u->nodes[2], NULL, &from);
+		node_path(r->f, u->node, NULL, &from);
 	else
-		add_slot(r->f, op, 0, &from);
+		add_slot(r->f, u, 0, &from);
 	if (two)
-		add_slot(r->f, op, 1, &to);
+		add_slot(r->f, u, 1, &to);
 	else if (op->kind == PENDING_XATTR)
 		strbuf_adds(&to, op->xattr);
 	if (r->text)
@@ -175,10 +175,9 @@ void forget_report_risks(struct forget *f, struct strbuf *text, struct strbuf *j
 		json_kv_array(&j, "metadata");
 	}
 	if (f->log) {
-		names_lock(f);
+		auto_owned(&f->log_lock);
 		pending = pending_count(f->log);
 		pending_each(f->log, report_pending, &r);
-		names_unlock(f);
 	}
 	if (json) {
 		json_end(&j);
@@ -322,11 +321,7 @@ static void report_status(struct forget *f, struct strbuf *text, struct strbuf *
 			    .lost = atomic_load(&f->lost_count),
 			    .pages = pagecache_pages(f->cache) };
 
-	if (f->log) {
-		names_lock(f);
-		s.pending = pending_count(f->log);
-		names_unlock(f);
-	}
+	s.pending = forget_redo_count(f);
 	inject_each(f->faults, count_fault, &s.faults);
 	if (text)
 		status_text(f, &s, text);
@@ -410,7 +405,7 @@ static int add_fault(struct forget *f, const struct inject_command *c, struct st
 
 /* Loses everything. The words have only the sum: tests read the JSON, and the log has each file. */
 static int lose(struct forget *f, const struct inject_command *c, struct strbuf *text,
-		struct strbuf *json, struct told_list *told, struct err *err)
+		struct strbuf *json, struct told_list *told)
 {
 	static const char sentence[] = "unsynced changes are lost";
 	enum lose_end end = c->kind == COMMAND_CRASH ? LOSE_AND_END : LOSE_GO_ON;
@@ -418,12 +413,6 @@ static int lose(struct forget *f, const struct inject_command *c, struct strbuf 
 
 	forget_lose_telling(f, c->fault, end, "by a command", told, text ? &risks : NULL,
 			    json ? &object : NULL);
-	if (f->half_undone)
-		return err_set(
-			err, -EIO,
-			"not all unsynced changes could be taken back: the mount "
-			"ends; mount %s again, which does the rest or says what is in the way",
-			f->root_path);
 	if (risks.len > 1) {
 		strbuf_cut(&risks, risks.len - 1);
 		const char *sum = strrchr(risks.buf, '\n');
@@ -457,7 +446,7 @@ static int run(struct forget *f, const struct inject_command *c, struct strbuf *
 		return add_fault(f, c, text, json, err);
 	case COMMAND_CLEAR:
 	case COMMAND_CRASH:
-		return lose(f, c, text, json, told, err);
+		return lose(f, c, text, json, told);
 	case COMMAND_CHECKPOINT:
 		return forget_durable_all(f, text, json, err);
 	case COMMAND_SYNC:

@@ -2,8 +2,8 @@
 /*
  * forget_snapshot.c - makes copies of the durable state, and goes back to one.
  *
- * A snapshot is a directory in the stash: a copy of ROOT, in which pending operations were undone.
- * A snapshot outlives the mount, until a command removes it.
+ * A snapshot is a directory in the stash, which exists only for snapshots: a copy of ROOT. A
+ * snapshot outlives the mount, until a command removes it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/names_in.h"
-#include "forget/forget_impl.h"
+#include "forget/forget_mount.h"
 
 #define SNAPSHOTS "snapshots"
 
@@ -37,49 +37,11 @@ static int check_name(const char *name, struct err *err)
 	return 0;
 }
 
-static int collect_undo(void *ctx, const struct pending_op *op)
-{
-	struct undo_list *l = ctx;
-
-	vec_push(l, op->undo);
-	return 0;
-}
-
-/* Undoes pending operations in the copy, with a copy of the files in the stash. */
-static int undo_in_copy(struct forget *f, struct recover_places *places, int stash)
-{
-	auto_vec struct undo_list ops = { 0 };
-	char name[32];
-	int rc = 0;
-
-	if (!f->log)
-		return 0;
-	pending_each(f->log, collect_undo, &ops);
-	for (size_t i = 0; !rc && i < ops.n; i++)
-		if (ops.v[i]->stashed) {
-			forget_stash_name(ops.v[i]->seq, name);
-			rc = forget_copy_one(f->stash_fd, stash, name, places);
-		}
-	for (size_t i = ops.n; !rc && i-- > 0;)
-		rc = undo_apply(ops.v[i], recover_places_undo(places, stash, true));
-	return rc;
-}
-
 static int copy_root(struct forget *f, int work)
 {
-	auto_fd tree = make_dir(work, "tree"), stash = make_dir(work, "stash");
-	struct recover_places *places;
-	int rc;
+	auto_fd tree = make_dir(work, "tree");
 
-	auto_names(f);
-	if (tree < 0 || stash < 0)
-		return min(tree, stash);
-	places = recover_places_new(tree);
-	rc = forget_copy_tree(f->root_fd, tree, STASH_NAME, places);
-	if (!rc)
-		rc = undo_in_copy(f, places, stash);
-	recover_places_free(places);
-	return rc;
+	return tree < 0 ? tree : forget_copy_tree(f->root_fd, tree, STASH_NAME);
 }
 
 int forget_snapshot_take(struct forget *f, const char *name, struct err *err)
@@ -88,10 +50,10 @@ int forget_snapshot_take(struct forget *f, const char *name, struct err *err)
 	struct stat st;
 	int rc = check_name(name, err);
 
+	if (!rc)
+		rc = forget_stash_open(f, err);
 	if (rc)
 		return rc;
-	if (forget_stash_open(f, err))
-		return err->code;
 	work_name = xasprintf("new-%s", name);
 	auto_fd all = make_dir(f->stash_fd, SNAPSHOTS);
 	if (all >= 0 && !fstatat(all, name, &st, AT_SYMLINK_NOFOLLOW))
@@ -139,7 +101,7 @@ static void tell_names(struct forget *f, struct told_list *told)
 	auto_names_in d = names_in(f->root_fd, ".");
 
 	for (struct dirent *e; (e = names_next(d));)
-		told_add(f, told, &f->root, e->d_name);
+		told_add(f, told, &f->tree.root, e->d_name);
 }
 
 /* Makes ROOT from a snapshot; may be repeated until it succeeds. */
@@ -147,12 +109,8 @@ static int fill_root(int root, int stash, int tree)
 {
 	int rc = empty_root(root);
 
-	if (!rc) {
-		struct recover_places *places = recover_places_new(root);
-
-		rc = forget_copy_tree(tree, root, NULL, places);
-		recover_places_free(places);
-	}
+	if (!rc)
+		rc = forget_copy_tree(tree, root, NULL);
 	if (!rc && unlinkat(stash, ROLLBACK, 0) && errno != ENOENT)
 		rc = -errno;
 	return rc;
@@ -215,15 +173,10 @@ static int rollback_inside(struct forget *f, const char *name, int tree, struct 
 
 	if (f->dead)
 		return err_set(err, -ENOTCONN, "the mount has crashed already");
-	rc = forget_lose_inside(f, NULL, LOSE_GO_ON, "before going back to a snapshot", told, NULL,
-				NULL);
-	if (rc)
-		return err_set(err, rc,
-			       "unsynced changes cannot be taken back: %s; the mount ends, and "
-			       "the next one does it",
-			       strerror(-rc));
+	forget_lose_inside(f, NULL, LOSE_GO_ON, "before going back to a snapshot", told, NULL,
+			   NULL);
 	told_all(f, told);
-	node_abandon_all(f);
+	forget_tree_abandon(f);
 	rc = begin_rollback(f->stash_fd, name);
 	if (!rc)
 		rc = fill_root(f->root_fd, f->stash_fd, tree);

@@ -1,72 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forget_sync.c - makes the data of a file durable, and then the operations in the log that a sync
- * includes.
+ * forget_sync.c - a sync: makes the data of a file durable, and then the changes in the log that
+ * the sync includes.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "forget/forget_impl.h"
+#include "forget/forget_call.h"
 
-int forget_data_sync_sizes(struct forget *f)
+static int sync_data(struct forget *f, struct node *n)
 {
-	auto_vec struct node_walk list = forget_data_sized_nodes(f);
-	int rc = 0;
-
-	for (struct node *n; (n = node_next(&list));) {
-		int one;
-
-		pthread_mutex_lock(&n->lock);
-		one = !n->sized	 ? 0
-		      : n->flush ? forget_data_sync(f, n)
-				 : forget_data_sync_size(f, n);
-		forget_data_idle(f, n);
-		pthread_mutex_unlock(&n->lock);
-		if (one)
-			forget_log(f, "the size of inode %llu could not be made durable: %s",
-				   llu(n->ino), strerror(-one));
-		rc = rc ? rc : one;
-	}
-	return rc;
+	auto_data(f, n);
+	return n->file ? forget_file_sync(n->file) : 0;
 }
 
-static bool is_full(int rc)
+int forget_sync_data_freeing(struct forget *f, struct node *n)
 {
-	return rc == -ENOSPC || rc == -EDQUOT;
-}
+	int rc = sync_data(f, n), room;
 
-static int sync_locking(struct forget *f, struct node *n)
-{
-	auto_lock(&n->lock);
-	return forget_data_sync(f, n);
-}
-
-/* Syncs data; if ROOT is full, frees the space of removed files, as a file system does then. */
-int forget_data_sync_freeing(struct forget *f, struct node *n)
-{
-	int rc = sync_locking(f, n), room;
-
-	if (!is_full(rc) || !f->log)
+	if (!forget_is_full(rc) || !f->log)
 		return rc;
-	names_lock(f);
-	room = forget_log_make_room(f);
-	names_unlock(f);
-	return room ? rc : sync_locking(f, n);
+	owned_take(&f->log_lock);
+	room = forget_redo_make_room(f);
+	owned_give(&f->log_lock);
+	return room ? rc : sync_data(f, n);
 }
 
+/* Syncs ROOT's file, or its directory, in ROOT's own file system. */
 static int really_sync(struct forget *f, struct node *n, bool data_only)
 {
-	int rc = 0, fd;
+	int flags = S_ISDIR(n->type) ? O_RDONLY | O_DIRECTORY : O_RDONLY;
 
-	auto_lock(&n->lock);
-	fd = n->data >= 0 ? n->data : forget_data_fd(f, n, false);
+	if (n->unmade || !(S_ISDIR(n->type) || S_ISREG(n->type)))
+		return 0;
+	owned_take(&f->tree.lock);
+	auto_fd fd = forget_root_open(f, n, flags);
+	owned_give(&f->tree.lock);
 	if (fd < 0)
-		rc = fd;
-	else if (data_only ? fdatasync(fd) : fsync(fd))
-		rc = -errno;
-	forget_data_trim(f, n);
-	return rc;
+		return fd == -ESTALE ? 0 : fd;
+	return result(data_only ? fdatasync(fd) : fsync(fd));
 }
 
 /*
@@ -75,22 +48,23 @@ static int really_sync(struct forget *f, struct node *n, bool data_only)
  */
 static bool has_metadata(struct forget *f, struct node *n, bool data_only)
 {
-	auto_lock(&n->lock);
-	return forget_data_is_dirty(n) && (!data_only || forget_data_needs_metadata(f, n));
+	auto_data(f, n);
+	return forget_file_is_dirty(n->file) && (!data_only || forget_file_needs_metadata(n->file));
 }
 
-int forget_data_sync_node(struct forget *f, struct node *n, bool data_only)
+int forget_sync_node(struct forget *f, struct node *n, bool data_only)
 {
-	bool had = has_metadata(f, n, data_only);
-	int rc = forget_data_sync_freeing(f, n);
+	bool is_file = S_ISREG(n->type), had = is_file && has_metadata(f, n, data_only);
+	int rc = is_file ? forget_sync_data_freeing(f, n) : 0;
 
+	if (!rc && forget_redo_waits(f, n)) {
+		auto_owned(&f->log_lock);
+		rc = forget_redo_sync(f, n, data_only, had);
+	}
 	if (!rc && f->opts.real_sync)
 		rc = really_sync(f, n, data_only);
-	forget_data_let_go(f, n);
-	if (rc || !forget_log_waits(f, n))
-		return rc;
-	auto_names(f);
-	return forget_log_sync(f, n, data_only, had);
+	forget_file_let_go(f, n);
+	return rc;
 }
 
 /*
@@ -101,15 +75,14 @@ static void fail_sync(struct call *c, struct node *n)
 {
 	if (c->act.keep_dirty)
 		return;
-	auto_lock(&n->lock);
-	if (n->pf)
-		pagefile_fail(n->pf);
+	auto_data(c->f, n);
+	if (n->file && n->file->pf)
+		pagefile_fail(n->file->pf);
 }
 
 void forget_on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	struct forget *f = forget_of(req);
-	struct node *n = node_of(f, ino);
+	struct node *n = node_of(forget_of(req), ino);
 	struct call c;
 	int64_t rc = call_begin(&c, req, datasync ? POSIX_FDATASYNC : POSIX_FSYNC, .node = n);
 
@@ -117,38 +90,18 @@ void forget_on_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 	if (rc && c.inside)
 		fail_sync(&c, n);
 	else if (!rc)
-		rc = forget_data_sync_node(f, n, datasync);
+		rc = forget_sync_node(c.f, n, datasync);
 	call_reply(&c, rc);
-}
-
-int forget_dir_sync_node(struct forget *f, struct node *n, bool data_only)
-{
-	int rc = 0;
-
-	if (forget_log_waits(f, n)) {
-		names_lock(f);
-		rc = forget_log_sync(f, n, data_only, false);
-		names_unlock(f);
-	}
-	if (!rc && f->opts.real_sync) {
-		auto_pin at = node_pinned(f, n);
-		auto_fd fd = at.fd < 0 ? at.fd
-				       : openat(at.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-		rc = fd < 0 || fsync(fd) ? -errno : 0;
-	}
-	return rc;
 }
 
 void forget_on_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	struct forget *f = forget_of(req);
-	struct node *n = node_of(f, ino);
+	struct node *n = node_of(forget_of(req), ino);
 	struct call c;
 	int64_t rc = call_begin(&c, req, POSIX_FSYNCDIR, .node = n, .arg = (uint32_t)datasync);
 
 	(void)fi;
 	if (!rc)
-		rc = forget_dir_sync_node(f, n, datasync);
+		rc = forget_sync_node(c.f, n, datasync);
 	call_reply(&c, rc);
 }

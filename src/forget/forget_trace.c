@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "core/trace.h"
-#include "forget/forget_impl.h"
+#include "forget/forget_call.h"
 
 /* Ends the trace after a failure, which is logged; the mount goes on. */
 static void end_trace(struct forget *f, const struct err *err)
@@ -69,14 +69,14 @@ static void introduce(struct forget *f, struct node *n)
 {
 	auto_vec struct vec_of(struct place_of) way = { 0 };
 
-	pthread_mutex_lock(&f->table);
-	for (; n && !n->traced; n = n->names.n ? n->names.v[0]->parent : NULL) {
+	owned_take(&f->tree.lock);
+	for (const struct node_name *a; n && !n->traced; n = a ? a->dir : NULL) {
 		n->traced = true;
-		if (n->names.n)
-			vec_push(&way, (struct place_of){ n->ino, n->names.v[0]->parent->ino,
-							  xstrdup(n->names.v[0]->name) });
+		a = n->names[NAME_LIVE];
+		if (a)
+			vec_push(&way, (struct place_of){ n->ino, a->dir->ino, xstrdup(a->text) });
 	}
-	pthread_mutex_unlock(&f->table);
+	owned_give(&f->tree.lock);
 	while (way.n) {
 		struct place_of *p = &way.v[--way.n];
 
@@ -89,7 +89,7 @@ void forget_trace_made(struct forget *f, struct node *n)
 {
 	if (!f->trace)
 		return;
-	auto_lock(&f->table);
+	auto_owned(&f->tree.lock);
 	n->traced = true;
 }
 
@@ -216,8 +216,8 @@ int forget_trace_open(struct forget *f, struct err *err)
 	int rc = trace_writer_open(f->opts.trace, &info, &f->trace, err);
 	if (rc)
 		return rc;
-	f->root.traced = true;
-	put_place(f, f->root.ino, 0, ".");
+	f->tree.root.traced = true;
+	put_place(f, f->tree.root.ino, 0, ".");
 	return 0;
 }
 

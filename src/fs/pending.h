@@ -7,11 +7,12 @@
  * or removes the directory that the other needs, or if both move a directory from one parent to
  * another: the second of two such moves alone could put a directory below itself.
  *
- * P1: if an operation is durable, so is every earlier one that it conflicts with. The pending
- *     operations can therefore be undone in reverse order, whatever became durable in between.
+ * P1: if an operation is durable, so is every earlier one that it conflicts with. So a chosen
+ *     operation can be done to what is durable as soon as the chosen ones before it are done, and
+ *     those left can be undone in reverse order.
  * P2: the cost of adding an operation, and of making one durable, does not depend on the others.
  *
- * The caller undoes operations, by the data in `undo`; the log does not look at it. Not
+ * The caller does and undoes operations, by its data in `undo`; the log does not look at it. Not
  * thread-safe: the caller has a lock.
  */
 #ifndef FS_PENDING_H

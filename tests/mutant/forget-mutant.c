@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "forget/forget_impl.h"
+#include "forget/forget_mount.h"
 
 static bool has(const char *bug, unsigned one_in)
 {
@@ -20,8 +20,22 @@ static bool has(const char *bug, unsigned one_in)
 	return name && streq(name, bug) && atomic_fetch_add(&calls, 1) % one_in == one_in - 1;
 }
 
-int __real_undo_apply(const struct undo *u, struct undo_place *p);
-int __wrap_undo_apply(const struct undo *u, struct undo_place *p);
+int __real_forget_root_remove(struct forget *f, struct node *dir, const char *text, bool is_dir);
+int __wrap_forget_root_remove(struct forget *f, struct node *dir, const char *text, bool is_dir);
+int __real_forget_root_make(struct forget *f, struct node *n, struct node *dir, const char *text,
+			    int fd, struct stat *st);
+int __wrap_forget_root_make(struct forget *f, struct node *n, struct node *dir, const char *text,
+			    int fd, struct stat *st);
+int __real_forget_root_rename(struct forget *f, const struct node_name *from,
+			      const struct node_name *to, unsigned flags);
+int __wrap_forget_root_rename(struct forget *f, const struct node_name *from,
+			      const struct node_name *to, unsigned flags);
+int __real_forget_root_set_looks(struct forget *f, struct node *n, const struct looks *l,
+				 unsigned sets);
+int __wrap_forget_root_set_looks(struct forget *f, struct node *n, const struct looks *l,
+				 unsigned sets);
+int __real_forget_file_write_shadow(struct node_file *x, int fd);
+int __wrap_forget_file_write_shadow(struct node_file *x, int fd);
 int __real_pagefile_sync(struct pagefile *f);
 int __wrap_pagefile_sync(struct pagefile *f);
 int __real_pagefile_sync_size(struct pagefile *f, bool grown);
@@ -34,16 +48,16 @@ size_t __real_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, 
 				  bool has_data);
 size_t __wrap_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, bool data_only,
 				  bool has_data);
-bool __real_forget_data_needs_metadata(struct forget *f, struct node *n);
-bool __wrap_forget_data_needs_metadata(struct forget *f, struct node *n);
-int __real_forget_copy_tree(int from, int to, const char *skip, struct recover_places *places);
-int __wrap_forget_copy_tree(int from, int to, const char *skip, struct recover_places *places);
-int __real_forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end,
-			      const char *why, struct told_list *told, struct strbuf *text,
-			      struct strbuf *json);
-int __wrap_forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end,
-			      const char *why, struct told_list *told, struct strbuf *text,
-			      struct strbuf *json);
+bool __real_forget_file_needs_metadata(struct node_file *x);
+bool __wrap_forget_file_needs_metadata(struct node_file *x);
+int __real_forget_copy_tree(int from, int to, const char *skip);
+int __wrap_forget_copy_tree(int from, int to, const char *skip);
+void __real_forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end,
+			       const char *why, struct told_list *told, struct strbuf *text,
+			       struct strbuf *json);
+void __wrap_forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end,
+			       const char *why, struct told_list *told, struct strbuf *text,
+			       struct strbuf *json);
 void __real_told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
 void __wrap_told_add(struct forget *f, struct told_list *told, struct node *n, const char *name);
 
@@ -58,24 +72,61 @@ static void die_at(const char *bug)
 		kill(getpid(), SIGKILL);
 }
 
-/* An operation is not taken back. */
-int __wrap_undo_apply(const struct undo *u, struct undo_place *p)
+/* A removal becomes durable, but not in ROOT. */
+int __wrap_forget_root_remove(struct forget *f, struct node *dir, const char *text, bool is_dir)
 {
-	int rc = has("undo", 8) ? 0 : __real_undo_apply(u, p);
+	int rc;
 
-	if (p->remade)		  /* not in a copy */
-		die_at("killed"); /* it is done, and nothing says so yet */
+	die_at("killed");
+	rc = has("removal", 8) ? 0 : __real_forget_root_remove(f, dir, text, is_dir);
+	die_at("killed");
 	return rc;
 }
 
+int __wrap_forget_root_make(struct forget *f, struct node *n, struct node *dir, const char *text,
+			    int fd, struct stat *st)
+{
+	int rc;
+
+	die_at("killed");
+	rc = __real_forget_root_make(f, n, dir, text, fd, st);
+	die_at("killed");
+	return rc;
+}
+
+/* What is renamed is left where it was. */
+int __wrap_forget_root_rename(struct forget *f, const struct node_name *from,
+			      const struct node_name *to, unsigned flags)
+{
+	int rc;
+
+	die_at("killed");
+	rc = has("rename", 8) ? 0 : __real_forget_root_rename(f, from, to, flags);
+	die_at("killed");
+	return rc;
+}
+
+/* Attributes stay as they are. */
+int __wrap_forget_root_set_looks(struct forget *f, struct node *n, const struct looks *l,
+				 unsigned sets)
+{
+	return has("attributes", 8) ? 0 : __real_forget_root_set_looks(f, n, l, sets);
+}
+
+/* The data of a file that gets its first name is left out. */
+int __wrap_forget_file_write_shadow(struct node_file *x, int fd)
+{
+	return has("new-data", 4) ? 0 : __real_forget_file_write_shadow(x, fd);
+}
+
 /* ROOT is empty, or full again, when its copy from a snapshot (which skips nothing) is left. */
-int __wrap_forget_copy_tree(int from, int to, const char *skip, struct recover_places *places)
+int __wrap_forget_copy_tree(int from, int to, const char *skip)
 {
 	int rc;
 
 	if (!skip)
 		die_at("rollback");
-	rc = __real_forget_copy_tree(from, to, skip, places);
+	rc = __real_forget_copy_tree(from, to, skip);
 	if (!skip)
 		die_at("rollback");
 	return rc;
@@ -126,9 +177,9 @@ size_t __wrap_pending_choose_sync(struct pending *l, uint64_t ino, bool is_dir, 
 }
 
 /* A sync of data that is written in place commits, too. */
-bool __wrap_forget_data_needs_metadata(struct forget *f, struct node *n)
+bool __wrap_forget_file_needs_metadata(struct node_file *x)
 {
-	return has("in-place", 1) || __real_forget_data_needs_metadata(f, n);
+	return has("in-place", 1) || __real_forget_file_needs_metadata(x);
 }
 
 /* The kernel is not told of a loss. */
@@ -139,13 +190,11 @@ void __wrap_told_add(struct forget *f, struct told_list *told, struct node *n, c
 }
 
 /* Between losing what waits and what comes next there is time for others, if they are let in. */
-int __wrap_forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end,
-			      const char *why, struct told_list *told, struct strbuf *text,
-			      struct strbuf *json)
+void __wrap_forget_lose_inside(struct forget *f, struct fault *fault, enum lose_end end,
+			       const char *why, struct told_list *told, struct strbuf *text,
+			       struct strbuf *json)
 {
-	int rc = __real_forget_lose_inside(f, fault, end, why, told, text, json);
-
+	__real_forget_lose_inside(f, fault, end, why, told, text, json);
 	if (has("slow-loss", 1))
 		util_sleep_ms(20);
-	return rc;
 }
