@@ -47,24 +47,32 @@ chmod 755 instead && truncate -s "$(stat -c %s "$qemu")" instead && touch -r "$q
 
 # What its kernel says of itself, the traced machine writes to a file of the file system under test.
 echo 'shell "grep nd_pmem /proc/kallsyms >names; sync"' >asked
-check 'something is found' keeps 1 "$OUTAGE" -v test -t vm:ext4-dax -j 1 --guarantee sync --crash persist \
-	--check 'grep "t pmem_do_write" /proc/kallsyms; false' asked
-check 'by a machine that has booted for it' complains 'another one is booted'
 f=kept/findings/0-0
 # addresses FILE: "ADDRESS NAME" of what a quoted text has of the module
 addresses() { # "ffffffff" is eight times f there
 	sed -n '/^file names/{s/8\*"f"+"/ffffffff/g;s/"+/\n/g;p}' "$1" |
 		sed -n 's/.*\(ffffffff[0-9a-f]\{8\}\) t \([a-z_]*\)\\x09\[nd_pmem\].*/\1 \2/p'
 }
-addresses $f/expected >true
-grep -h '\[nd_pmem\]' $f/places >named
-check 'it tells where the module is' test -s true
-check 'and names are kept for places in it' test -s named
 elsewhere() { # the machine that checks has it somewhere else
 	local there
 	there=$(sed -n 's/^\(ffffffff[0-9a-f]*\) t pmem_do_write.*/\1/p' "$f/said" | head -n 1)
 	[ -n "$there" ] && ! grep -q "^$there pmem_do_write\$" true
 }
+found() {
+	keeps 1 "$OUTAGE" -v test -t vm:ext4-dax -j 1 --guarantee sync --crash persist \
+		--check 'grep "t pmem_do_write" /proc/kallsyms; false' asked && addresses $f/expected >true
+}
+# Where the kernel puts a module depends on what its threads did before; now and then it is the same place.
+for ((i = 0; i < 4; i++)); do
+	found
+	rc=$?
+	[ $rc = 0 ] && ! elsewhere || break
+done
+check 'something is found' test $rc -eq 0
+check 'by a machine that has booted for it' complains 'another one is booted'
+grep -h '\[nd_pmem\]' $f/places >named
+check 'it tells where the module is' test -s true
+check 'and names are kept for places in it' test -s named
 check 'which is elsewhere in the machine that checks' elsewhere
 right() { # each name is that of an address which the machine itself gave it
 	local at place name
