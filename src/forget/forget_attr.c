@@ -50,17 +50,18 @@ int forget_attr_stat(struct forget *f, struct node *n, struct stat *st)
 /* Gives the attributes that a program sees. */
 static int stat_node(struct forget *f, struct node *n, struct stat *st)
 {
-	int rc;
-
-	owned_take(&f->tree.lock);
-	rc = forget_attr_stat(f, n, st);
-	owned_give(&f->tree.lock);
-	if (rc || !S_ISREG(n->type))
-		return rc;
+	if (!S_ISREG(n->type)) {
+		auto_owned(&f->tree.lock);
+		return forget_attr_stat(f, n, st);
+	}
+	/* A file that gets into ROOT takes its size there: both are looked at in one moment. */
 	auto_data(f, n);
-	if (n->file)
+	owned_take(&f->tree.lock);
+	int rc = forget_attr_stat(f, n, st);
+	owned_give(&f->tree.lock);
+	if (!rc && n->file)
 		forget_file_overlay(n->file, st);
-	return 0;
+	return rc;
 }
 
 int forget_entry(struct forget *f, struct node *n, struct fuse_entry_param *e)
