@@ -70,8 +70,7 @@ static int complete_pm(const struct crashes *c, const struct target_ops *target,
 	return 0;
 }
 
-/* Disks that tear a sector of their own are no disks: this is the unit of those that can be bought.
- */
+/* The bytes that a disk writes as a whole are a sector of 512, or up to eight of them. */
 static int check_sector(uint64_t bytes, const struct target_ops *target, struct err *err)
 {
 	if (bytes && target->pm)
@@ -81,7 +80,7 @@ static int check_sector(uint64_t bytes, const struct target_ops *target, struct 
 			       target->name);
 	if (bytes && (bytes < CRASH_SECTOR_MIN || bytes > CRASH_SECTOR || (bytes & (bytes - 1))))
 		return err_set(err, -EINVAL, "--sector is 512, 1024, 2048 or 4096, not %llu",
-			       (unsigned long long)bytes);
+			       llu(bytes));
 	return 0;
 }
 
