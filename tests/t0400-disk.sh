@@ -18,7 +18,8 @@ trap cleanup EXIT
 
 say() { sed 's/^/# /' out; } # the figures, for whoever reads the log
 mkfs_of() { command -v "mkfs.$1" >/dev/null && grep -qw "$1" /proc/filesystems; }
-has_loop_of() { grep -ls "outage-disk-$1-" /sys/block/loop*/loop/backing_file >/dev/null 2>&1; }
+# With -q, a device of another test that goes meanwhile is no error.
+has_loop_of() { grep -qs "outage-disk-$1-" /sys/block/loop*/loop/backing_file; }
 
 for recorder in bpf fuse; do
 	run "$probe" "$recorder" probe
