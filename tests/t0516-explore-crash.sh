@@ -25,6 +25,8 @@ check 'what is no mode' refused_like "torn.*recovery" explore -t uml:ext4 --cras
 check 'a model that is not for a disk' refuses '--model pm is for persistent memory; uml:ext4 has a disk' --crash last --model pm
 check 'nor are bad media' refuses '--media is for persistent memory' --crash last --media poison
 check 'nor is a dump' refuses '--dump is for persistent memory' --crash last --dump true
+check 'sectors where nothing is torn' refuses '--sector needs --crash torn' --crash reorder --sector 512
+check 'no sector' refuses '--sector is 512, 1024, 2048 or 4096' --crash torn --sector 600
 check 'a flush that is lost where none is missed' refuses '--lose-flush needs --crash reorder' --crash last --lose-flush 1
 
 # ---- what they do ----

@@ -97,6 +97,9 @@ int crashes_complete(struct crashes *c, const struct target_ops *target, struct 
 	rc = check_sector(c->sector, target, err);
 	if (rc)
 		return rc;
+	if (c->sector && !(c->modes & RUN_TORN))
+		return err_set(err, -EINVAL,
+			       "--sector needs --crash torn: without it, no write is torn");
 	if (target->coarse && c->modes & RUN_TORN)
 		return err_set(err, -EINVAL,
 			       "the writes of %s are seen only between operations, so none of them "
